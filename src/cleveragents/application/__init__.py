@@ -1,0 +1,1 @@
+"""What the product does, over the domain and small ports."""

@@ -1,0 +1,1 @@
+"""The services: shared, thread-safe, wired once by `cleveragents.bootstrap`."""

@@ -1,0 +1,1 @@
+"""The command line: one file per command; `output` is the only module that prints."""

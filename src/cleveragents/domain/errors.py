@@ -1,0 +1,142 @@
+"""The error tree: one class for each decision the caller can take.
+
+    CleverAgentsError
+    ├── RequestError      ask differently: an argument breaks a stated rule
+    ├── SetupError        fix a setting, a price, a key
+    ├── LimitError        raise a limit, or stop; never retried
+    │   └── BudgetExceeded
+    ├── ProviderError     wait, or switch to another provider
+    │   └── CircuitOpen
+    ├── PlanError         open, close or correct a changeset
+    └── InternalError     report our bug
+
+An error is a record: a stable code, a message, facts and a hint.
+It survives pickling, and `to_dict()` is what `--json` and the store show.
+Every code stands in `CODES` and in docs/errors.md; a code is never reused.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CODES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "CA1001": "A setting breaks its rule",
+        "CA1003": "A value is not an amount of money",
+        "CA1004": "The price of a model is not known",
+        "CA1005": "An argument breaks its rule",
+        "CA2103": "The next call could exceed a budget",
+        "CA2104": "Spending reached a threshold of a budget (warning)",
+        "CA2105": "A bill exceeded its reservation and was recorded (warning)",
+        "CA2106": "A reservation got no bill and is charged at its upper bound (warning)",
+        "CA3107": "A circuit breaker is open: its strategy or provider is paused",
+        "CA4001": "There is no active changeset to record into",
+        "CA4002": "A changeset is finished, or was never started",
+        "CA4003": "A change entry breaks its rule",
+        "CA9001": "An unexpected error: our bug",
+    }
+)
+
+
+class CleverAgentsError(Exception):
+    """Base of everything we raise on purpose."""
+
+    code: str = "CA9001"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        facts: Mapping[str, Any] | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        if code is not None:
+            self.code = code
+        self.message = message
+        self.facts: dict[str, Any] = dict(facts or {})
+        self.hint = hint
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exceptions pickle by their positional arguments, which would drop code, facts and hint.
+        return _rebuild, (type(self), self.message, self.code, self.facts, self.hint)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record that `--json` prints and the store keeps."""
+        return {
+            "kind": "error",
+            "code": self.code,
+            "message": self.message,
+            "facts": {name: str(value) for name, value in self.facts.items()},
+            "hint": self.hint,
+        }
+
+
+def _rebuild(
+    kind: type[CleverAgentsError],
+    message: str,
+    code: str,
+    facts: Mapping[str, Any],
+    hint: str | None,
+) -> CleverAgentsError:
+    return kind(message, code=code, facts=facts, hint=hint)
+
+
+class RequestError(CleverAgentsError, ValueError):
+    """Ask differently: an argument breaks a stated rule; nothing was changed."""
+
+    code = "CA1005"
+    exit_code = 2
+
+
+class SetupError(CleverAgentsError):
+    """Fix a setting, a price or a key, then ask again."""
+
+    code = "CA1001"
+    exit_code = 3
+
+
+class LimitError(CleverAgentsError):
+    """A limit stopped it: raise the limit or stop; a retry cannot help."""
+
+    exit_code = 4
+
+
+class BudgetExceeded(LimitError):  # noqa: N818  # reads as what happened, like TimeoutError's kin
+    """Refused before the call: it could have exceeded a budget; nothing was promised."""
+
+    code = "CA2103"
+
+
+class ProviderError(CleverAgentsError):
+    """Wait, or switch to another provider."""
+
+
+class CircuitOpen(ProviderError):  # noqa: N818  # names the state the caller met
+    """Refused without a call: what was asked for is paused after failures."""
+
+    code = "CA3107"
+
+    @property
+    def retry_after_s(self) -> float:
+        """How long the pause still lasts, as known when the call was refused."""
+        return float(self.facts["retry_after_s"])
+
+
+class PlanError(CleverAgentsError):
+    """A changeset is missing, finished, or was handed an entry that it cannot hold."""
+
+    code = "CA4001"
+
+
+class InternalError(CleverAgentsError):
+    """An invariant of ours broke; state is kept, nothing is retried."""
+
+    code = "CA9001"
+    exit_code = 70

@@ -1,0 +1,26 @@
+"""Facts told to listeners, and the one rule about them: a listener cannot hurt."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+E = TypeVar("E")
+
+_log = logging.getLogger(__name__)
+
+
+def tell(listener: Callable[[E], object] | None, event: E) -> None:
+    """Hand a fact to a listener; one that raises is logged, and the work goes on.
+
+    Call it only after every lock is free.
+    """
+    if listener is None:
+        return
+    try:
+        listener(event)
+    except Exception:  # noqa: BLE001  # whatever a listener does, the work goes on
+        _log.exception("A listener raised on %r; the work goes on", event)

@@ -1,0 +1,1 @@
+"""What model providers cost, and later how they are reached."""

@@ -1,0 +1,1 @@
+"""Context strategies, one file each: each finds fragments for a request."""
