@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 E = TypeVar("E")
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A warning as a record: it stopped nothing, and a person may want to act on it."""
+
+    code: str
+    message: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 def tell(listener: Callable[[E], object] | None, event: E) -> None:

@@ -16,8 +16,6 @@ _PICO_MAX: Final = AMOUNT_USD_MAX * PICO_PER_USD
 _ONE_PICO: Final = Decimal((0, (1,), -12))
 # Wide enough for every amount below the maximum, so that only `quantize` rounds.
 _WIDE: Final = Context(prec=60)
-# Below this, `round(value * 1e12)` finds the nearest pico-dollar and `n / 1e12` is one float per n.
-_FAST_PICO_MAX: Final = 2**50
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -44,10 +42,10 @@ class Money:
         return cents if cents == plain else plain.normalize(_WIDE)
 
     def __add__(self, other: Money) -> Money:
-        return Money(self.pico + other.pico) if isinstance(other, Money) else NotImplemented
+        return Money(self.pico + other.pico)
 
     def __sub__(self, other: Money) -> Money:
-        return Money(self.pico - other.pico) if isinstance(other, Money) else NotImplemented
+        return Money(self.pico - other.pico)
 
     def __bool__(self) -> bool:
         return self.pico != 0
@@ -66,14 +64,18 @@ def pico_of(value: Amount) -> int:
     A float means its shortest decimal form: `0.00075` is exactly that.
     What is finer than a pico-dollar is rounded half-even, but a positive amount never becomes free.
     """
+    if type(value) is Money and 0 <= value.pico <= _PICO_MAX:
+        return value.pico
     if type(value) is float and 0.0 < value < 1000.0:
-        # A proof, not a guess: n is right exactly when n / 1e12, correctly rounded, is the value.
+        # A proof, not a guess: below 1000 USD different pico-dollars are different floats,
+        # so n is right exactly when n / 1e12, correctly rounded, is the value again.
         pico = round(value * 1e12)
-        if pico < _FAST_PICO_MAX and pico / 1e12 == value:
+        if pico / 1e12 == value:
             return pico
-    if isinstance(value, Money):
-        return _checked(value.pico, value)
-    return _checked(_exact_pico(value), value)
+    pico = value.pico if isinstance(value, Money) else _exact_pico(value)
+    if not 0 <= pico <= _PICO_MAX:
+        raise _not_money(value, f"got {value!s}")
+    return pico
 
 
 def _exact_pico(value: Amount) -> int:
@@ -87,12 +89,6 @@ def _exact_pico(value: Amount) -> int:
         raise _not_money(value, f"got {value!r}")
     rounded = int(amount.quantize(_ONE_PICO, ROUND_HALF_EVEN, _WIDE).scaleb(12, _WIDE))
     return 1 if rounded == 0 and amount > 0 else rounded
-
-
-def _checked(pico: int, value: Amount) -> int:
-    if not 0 <= pico <= _PICO_MAX:
-        raise _not_money(value, f"got {value!s}")
-    return pico
 
 
 def _not_money(value: object, got: str) -> RequestError:

@@ -1,0 +1,26 @@
+"""What every test gets: no thread of ours may outlive the test that started it."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def no_leaked_threads() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+    leaked = [
+        thread
+        for thread in threading.enumerate()
+        if thread not in before and thread.name.startswith("ca-")
+    ]
+    for thread in leaked:
+        thread.join(2)
+    alive = [thread.name for thread in leaked if thread.is_alive()]
+    assert not alive, f"threads outlive their test: {alive}"
