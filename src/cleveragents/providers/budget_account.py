@@ -68,33 +68,33 @@ class Account:
 class DayCosts:
     """One calendar day: its account, its month's, and where each set of scopes leads on it."""
 
-    __slots__ = ("account", "ends_at", "month", "routes", "starts_at")
+    __slots__ = ("account", "both", "ends_at", "month", "routes", "starts_at")
 
     def __init__(self, calendar: CalendarDay, month: Account, limits: Iterable[Limit]) -> None:
         self.account = Account(scope_key("day", calendar.day), limits)
         self.month = month
+        self.both: tuple[Account, ...] = (self.account, month)
         self.starts_at = calendar.starts_at
         self.ends_at = calendar.ends_at
         self.routes: dict[tuple[str, ...], tuple[Account, ...]] = {}
 
 
-def charge(accounts: tuple[Account, ...], pico: int) -> list[Notice]:
-    """Add a bill to accounts; return a notice for each threshold that it reached."""
+def charge(accounts: Iterable[Account], pico: int) -> None:
+    """Add to what each account has spent; a negative amount takes back."""
     for account in accounts:
         account.spent += pico
-    return pass_thresholds(accounts)
+
+
+def raise_bill(bill: Bill, pico: int) -> None:
+    """Add what a bill exceeds what is charged for it by now: in any order the largest counts."""
+    more = max(0, pico - bill.billed)
+    bill.billed += more
+    charge(bill.accounts, more)
 
 
 def pass_thresholds(accounts: Iterable[Account]) -> list[Notice]:
     """Return a notice for each threshold that spending has reached by now, each one once."""
     return [notice for account in accounts for notice in account.pass_thresholds()]
-
-
-def raise_bill(bill: Bill, pico: int) -> list[Notice]:
-    """Add what a bill exceeds what is charged for it by now: in any order the largest counts."""
-    more = max(0, pico - bill.billed)
-    bill.billed += more
-    return charge(bill.accounts, more)
 
 
 def take_back(accounts: Iterable[Account], short: Account, pico: int) -> Balance:

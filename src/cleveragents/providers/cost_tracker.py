@@ -108,12 +108,16 @@ class CostTracker:
             if scopes is None and key is None:
                 day.account.spent += pico
                 day.month.spent += pico
-                if self._warns:
-                    notices = pass_thresholds((day.account, day.month))
+                accounts = day.both
             else:
                 keys = () if scopes is None else scopes.keys
                 accounts = day.routes.get(keys) or self._open_route_locked(day, keys)
-                notices = self._record_locked(accounts, pico, key)
+                if key is None:
+                    charge(accounts, pico)
+                else:
+                    accounts = self._bill_once_locked(key, accounts, pico)
+            if self._warns:
+                notices = pass_thresholds(accounts)
         if notices:
             self._tell(notices)
 
@@ -165,11 +169,11 @@ class CostTracker:
                 for account in reservation.accounts:
                     account.held -= promised
                     account.spent += pico
-                if self._warns:
-                    notices = pass_thresholds(reservation.accounts)
                 outcome = _CHARGED if pico <= promised else _OVERRUN
             else:
-                outcome, notices = self._settle_again_locked(reservation, pico, key)
+                outcome = self._settle_again_locked(reservation, pico, key)
+            if self._warns:
+                notices = pass_thresholds((reservation.bill or reservation).accounts)
         if outcome is _OVERRUN:
             notices = [*notices, overrun(reservation)]
         if notices:
@@ -282,7 +286,7 @@ class CostTracker:
     def _open_route_locked(self, day: DayCosts, keys: tuple[str, ...]) -> tuple[Account, ...]:
         """Find every account that these scopes lead to on a day, opening those that are new."""
         others = (self._account_locked(key) for key in keys)
-        accounts = day.routes[keys] = (day.account, day.month, *others)
+        accounts = day.routes[keys] = (*day.both, *others)
         return accounts
 
     def _account_locked(self, key: str) -> Account:
@@ -295,19 +299,17 @@ class CostTracker:
         yield from (day.account for day in self._daily_costs.values())
         yield from self._scope_costs.values()
 
-    def _record_locked(
-        self, accounts: tuple[Account, ...], pico: int, key: str | None
-    ) -> list[Notice]:
-        if key is None:
-            return charge(accounts, pico)
+    def _bill_once_locked(
+        self, key: str, accounts: tuple[Account, ...], pico: int
+    ) -> tuple[Account, ...]:
+        """Charge a named bill, or what it exceeds the one known by that name; return where."""
         bill = self._bills.get(key)
         if bill is None:
             bill = self._bills[key] = Bill(accounts, 0)
-        return raise_bill(bill, pico)
+        raise_bill(bill, pico)
+        return bill.accounts
 
-    def _settle_again_locked(
-        self, reservation: Reservation, pico: int, key: str | None
-    ) -> tuple[Outcome, list[Notice]]:
+    def _settle_again_locked(self, reservation: Reservation, pico: int, key: str | None) -> Outcome:
         """Settle by a named bill, or after the reservation has ended in some way."""
         state = reservation.state
         known = None if key is None else self._bills.get(key)
@@ -316,21 +318,22 @@ class CostTracker:
         if key is not None:
             self._bills[key] = known or reservation
         if known is None:
-            notices = self._end_locked(reservation, State.SETTLED, pico)
+            self._end_locked(reservation, State.SETTLED, pico)
             if state is not State.OPEN:
-                return Outcome.LATE, notices
-            return (_CHARGED if pico <= reservation.pico else _OVERRUN), notices
+                return Outcome.LATE
+            return _CHARGED if pico <= reservation.pico else _OVERRUN
         if state is not State.SETTLED:
             self._end_locked(reservation, State.SETTLED, 0)
             reservation.bill = known
-        return Outcome.REPEATED, raise_bill(known, pico)
+        raise_bill(known, pico)
+        return Outcome.REPEATED
 
     def _leave_unconfirmed_locked(self, reservation: Reservation) -> list[Notice]:
-        notices = self._end_locked(reservation, State.UNCONFIRMED, reservation.pico)
+        self._end_locked(reservation, State.UNCONFIRMED, reservation.pico)
         self._unconfirmed[reservation] = None
-        return [unconfirmed(reservation), *notices]
+        return [unconfirmed(reservation), *pass_thresholds(reservation.accounts)]
 
-    def _end_locked(self, reservation: Reservation, state: State, billed: int) -> list[Notice]:
+    def _end_locked(self, reservation: Reservation, state: State, billed: int) -> None:
         """Move a reservation to a state, putting a bill in place of what it holds by now."""
         self._open.discard(reservation)
         self._unconfirmed.pop(reservation, None)
@@ -340,7 +343,7 @@ class CostTracker:
         reservation.billed = billed
         for account in reservation.accounts:
             account.held -= promised
-        return charge(reservation.accounts, more)
+        charge(reservation.accounts, more)
 
     def _put_limits_locked(self, limits: tuple[Limit, ...]) -> None:
         self._limits = limits

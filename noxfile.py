@@ -1,0 +1,74 @@
+"""Everything that must hold, run by `nox`: lint, types, tests with coverage, and proofs."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.2.9"
+nox.options.sessions = ["lint", "types", "tests", "proofs", "free_threaded"]
+nox.options.reuse_existing_virtualenvs = True
+
+PYPROJECT = nox.project.load_toml("pyproject.toml")
+FREE_THREADED = next(filter(shutil.which, ("python3.14t", "python3.13t")), None)
+
+
+def group(name: str) -> list[str]:
+    """Return the pinned packages of a dependency group."""
+    return list(nox.project.dependency_groups(PYPROJECT, name))
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check the lint rules and the format."""
+    session.install(*group("lint"))
+    session.run("ruff", "check")
+    session.run("ruff", "format", "--check")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check the types, strictly."""
+    session.install(*group("types"), "nox", "genai-prices>=0.2.1", "pathspec>=1.0")
+    session.run("mypy")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run pytest, behave and Robot on the built wheel, and demand their coverage together."""
+    session.install(*group("tests"), ".")
+    session.run("coverage", "erase")
+    session.run("coverage", "run", "-m", "pytest", "-q", *session.posargs)
+    session.run("coverage", "run", "-m", "behave", "--format=progress", "--no-summary")
+    session.run(
+        "coverage", "run", "-m", "robot", "--outputdir=results", "--console=dotted", "robot"
+    )
+    session.run("coverage", "combine", "--quiet")
+    session.run("coverage", "report")
+
+
+@nox.session
+def proofs(session: nox.Session) -> None:
+    """Explore the interleavings of every pair of calls; the planted bugs must be found."""
+    session.install(*group("proofs"), ".")
+    session.run("frontrun", "pytest", "-q", "tests/proofs", *session.posargs)
+
+
+@nox.session(python=FREE_THREADED or False)
+def free_threaded(session: nox.Session) -> None:
+    """Run the stress tests without an interpreter lock, where such an interpreter is found."""
+    if FREE_THREADED is None:
+        session.skip("no python3.14t or python3.13t on this machine")
+    session.install("pytest", "hypothesis", ".")
+    session.run("pytest", "-q", "tests/stress")
+
+
+@nox.session
+def benchmarks(session: nox.Session) -> None:
+    """Run every benchmark, or those named; each exits non-zero when it misses its goal."""
+    session.install(".[bench]")
+    programs = session.posargs or sorted(path.stem for path in Path("benchmarks").glob("[a-z]*.py"))
+    for program in programs:
+        session.run("python", f"benchmarks/{program}.py")

@@ -1,1 +1,0 @@
-"""Adapters behind the ports of the application: where facts are kept."""

@@ -1,0 +1,170 @@
+"""Settings: frozen, named with their units, refused at birth.
+
+A flag wins over the environment, the environment over the file, the file over the default.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from cleveragents.domain.budget import zone_of
+from cleveragents.domain.errors import RequestError, SetupError
+from cleveragents.domain.money import Money
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+ENVIRONMENT_PREFIX: Final = "CLEVERAGENTS_"
+#: Read from the current folder when it is there; `CLEVERAGENTS_SETTINGS` names another file.
+SETTINGS_FILE: Final = "cleveragents.toml"
+
+
+def _money(value: Any) -> Money | None:
+    try:
+        return None if value is None else Money.of(value)
+    except RequestError:
+        raise ValueError("must be an amount of USD from 0 to 1,000,000") from None
+
+
+def _whole(lowest: int, highest: int) -> Callable[[Any], int]:
+    def check(value: Any) -> int:
+        number = _number(value)
+        if number != int(number) or not lowest <= number <= highest:
+            raise ValueError(f"must be a whole number from {lowest} to {highest}")
+        return int(number)
+
+    return check
+
+
+def _seconds(value: Any) -> float:
+    seconds = _number(value)
+    if seconds <= 0:
+        raise ValueError("must be a number of seconds above 0")
+    return seconds
+
+
+def _number(value: Any) -> float:
+    try:
+        number = float("nan" if isinstance(value, bool) else value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError("must be a number")
+    return number
+
+
+def _zone(value: Any) -> str:
+    try:
+        zone_of(value)
+    except SetupError:
+        raise ValueError("must be a name of the time zone database") from None
+    return str(value)
+
+
+def _setting(default: Any, check: Callable[[Any], Any], about: str) -> Any:
+    return field(default=default, metadata={"check": check, "about": about})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a user may set; every value is checked, whoever gave it."""
+
+    daily_budget_usd: Money | None = _setting(
+        None, _money, "hard limit of a day's spending, in USD"
+    )
+    monthly_budget_usd: Money | None = _setting(
+        None, _money, "hard limit of a month's spending, in USD"
+    )
+    zone: str = _setting("UTC", _zone, "time zone whose midnight turns the day")
+    reservation_ttl_s: float = _setting(
+        3600.0, _seconds, "how long a promise of money waits for its bill"
+    )
+    breaker_failures_max: int = _setting(
+        3, _whole(1, 1000), "failures in a row that pause a strategy"
+    )
+    breaker_pause_s: float = _setting(
+        30.0, _seconds, "first pause; it doubles with each failed round"
+    )
+    breaker_pause_s_max: float = _setting(600.0, _seconds, "longest pause")
+    context_workers_max: int = _setting(4, _whole(1, 64), "strategies that run at once")
+    context_timeout_s: float = _setting(5.0, _seconds, "time limit of one strategy")
+    context_deadline_s: float = _setting(10.0, _seconds, "time limit of one request for context")
+    context_tokens_max: int = _setting(8000, _whole(1, 2_000_000), "tokens of context for an actor")
+    error_records_kept_max: int = _setting(
+        1000, _whole(1, 1_000_000), "errors kept in full for each plan; all are counted"
+    )
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            given = getattr(self, one.name)
+            try:
+                object.__setattr__(self, one.name, one.metadata["check"](given))
+            except ValueError as error:
+                raise _refused(one.name, given, str(error)) from None
+
+
+def load(
+    flags: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> tuple[Settings, dict[str, str]]:
+    """Return the settings in force and, for each, where it came from."""
+    environment = os.environ if environment is None else environment
+    known = [one.name for one in fields(Settings)]
+    values: dict[str, Any] = {}
+    sources = dict.fromkeys(known, "default")
+    path, written = _read_file(environment, folder or Path.cwd())
+    for name, value in written.items():
+        if name not in known:
+            raise _unknown(name, path, known)
+        values[name], sources[name] = value, str(path)
+    for name in known:
+        variable = ENVIRONMENT_PREFIX + name.upper()
+        if variable in environment:
+            values[name], sources[name] = environment[variable], f"environment {variable}"
+        if flags is not None and flags.get(name) is not None:
+            values[name], sources[name] = flags[name], "flag"
+    try:
+        return Settings(**values), sources
+    except SetupError as error:
+        error.facts["source"] = sources[error.facts["setting"]]
+        raise
+
+
+def _read_file(environment: Mapping[str, str], folder: Path) -> tuple[Path, dict[str, Any]]:
+    named = environment.get(f"{ENVIRONMENT_PREFIX}SETTINGS")
+    path = Path(named) if named else folder / SETTINGS_FILE
+    if not named and not path.is_file():
+        return path, {}
+    import tomllib
+
+    try:
+        return path, tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SetupError(
+            f"The settings file `{path}` cannot be read: {error}",
+            hint="Write lines such as `daily_budget_usd = 5.0`",
+        ) from None
+
+
+def _refused(name: str, value: Any, rule: str) -> SetupError:
+    return SetupError(
+        f"The setting `{name}` {rule}, got {value!r}",
+        facts={"setting": name, "value": value},
+        hint=f"Set `{name}` in `{SETTINGS_FILE}`, or `{ENVIRONMENT_PREFIX}{name.upper()}`",
+    )
+
+
+def _unknown(name: str, path: Path, known: list[str]) -> SetupError:
+    import difflib
+
+    close = difflib.get_close_matches(name, known, 1)
+    return SetupError(
+        f"The setting `{name}` in `{path}` is not known",
+        facts={"setting": name},
+        hint=f"Did you mean `{close[0]}`?" if close else "Run `cleveragents settings` to see all",
+    )
