@@ -29,14 +29,17 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "CA1003": "A value is not an amount of money",
         "CA1004": "The price of a model is not known",
         "CA1005": "An argument breaks its rule",
+        "CA1006": "A program that is needed is not installed",
         "CA2103": "The next call could exceed a budget",
         "CA2104": "Spending reached a threshold of a budget (warning)",
         "CA2105": "A bill exceeded its reservation and was recorded (warning)",
         "CA2106": "A reservation got no bill and is charged at its upper bound (warning)",
         "CA3107": "A circuit breaker is open: its strategy or provider is paused",
+        "CA3108": "A provider's gate stays closed for longer than the caller can wait",
         "CA4001": "There is no active changeset to record into",
         "CA4002": "A changeset is finished, or was never started",
         "CA4003": "A change entry breaks its rule",
+        "CA4004": "Changesets of a plan start from different versions of a file",
         "CA9001": "An unexpected error: our bug",
     }
 )
