@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
     )
     demo.add_argument("--actors", type=int, default=20, metavar="N", help="1 to 256 (default: 20)")
     demo.add_argument("--seed", type=int, default=7, metavar="N", help="script of the actors")
-    demo.add_argument("--budget-usd-max", default="0.40", metavar="USD", help="default: 0.40")
+    demo.add_argument("--budget-usd-max", default="0.60", metavar="USD", help="default: 0.60")
     _add_json(demo)
     settings = commands.add_parser(
         "settings",
@@ -51,8 +51,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from cleveragents.cli.settings import show_settings
 
         return show_settings(options)
-    except KeyboardInterrupt:
-        return _INTERRUPTED
     except Exception as error:  # noqa: BLE001  # the last door: every error gets a code and a hint
         from cleveragents.cli.failure import fail
 
@@ -61,7 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run() -> None:
     """Entry point of the installed commands `cleveragents` and `clever`."""
-    sys.exit(main())
+    try:
+        code = main()
+    except KeyboardInterrupt:
+        code = _INTERRUPTED
+    sys.exit(code)
 
 
 def _add_json(command: argparse.ArgumentParser) -> None:

@@ -1,0 +1,155 @@
+"""What a user can observe."""
+
+from __future__ import annotations
+
+from behave import then
+
+from cleveragents import Action, BudgetExceeded, Reservation
+from world import PLAN
+
+
+@then("the request is not made")
+def the_request_is_not_made(context):
+    assert isinstance(context.world.outcomes[0], BudgetExceeded)
+
+
+@then("the request is made")
+def the_request_is_made(context):
+    assert isinstance(context.world.outcomes[0], Reservation)
+
+
+@then("one request is made and one is not")
+def one_request_is_made(context):
+    kinds = sorted(type(one).__name__ for one in context.world.outcomes)
+    assert kinds == ["BudgetExceeded", "Reservation"], kinds
+
+
+@then(
+    "the refusal has the code {code} and names {limit:Money} USD as limit"
+    " and {spent:Money} USD as spent"
+)
+def the_refusal_names(context, code, limit, spent):
+    refusal = context.world.outcomes[0]
+    assert refusal.code == code
+    assert (refusal.facts["limit"], refusal.facts["spent"]) == (limit, spent), refusal.facts
+
+
+@then("{amount:Money} USD is spent")
+def is_spent(context, amount):
+    spent = context.world.tracker.balance("plan", PLAN).spent
+    assert spent == amount, spent
+
+
+@then("{amount:Money} USD is left")
+def is_left(context, amount):
+    assert context.world.tracker.balance("plan", PLAN).remaining == amount
+
+
+@then("the user is told {code}")
+def the_user_is_told(context, code):
+    codes = [one.code for one in context.world.notices]
+    assert codes == [code], codes
+
+
+def report_of(context, name):
+    return next(one for one in context.world.outcomes[-1].reports if one.name == name)
+
+
+@then('the context has what "{name}" found')
+def the_context_has(context, name):
+    sources = {
+        origin.source
+        for passage in context.world.outcomes[-1].fragments
+        for origin in passage.origins
+    }
+    assert name in sources, sources
+
+
+@then('"{name}" is said to have failed')
+def is_said_to_have_failed(context, name):
+    assert report_of(context, name).status == "failed"
+
+
+@then('"{name}" is said to be skipped')
+def is_said_to_be_skipped(context, name):
+    report = report_of(context, name)
+    assert report.status == "skipped"
+    assert report.retry_after_s > 0
+
+
+@then('"{name}" is said to be fine')
+def is_said_to_be_fine(context, name):
+    assert report_of(context, name).status == "ok"
+
+
+@then('"{name}" is paused with {failures:d} failures')
+def is_paused_with(context, name, failures):
+    (state,) = context.world.breaker.snapshot()
+    assert (state.name, state.status, state.failures) == (name, "open", failures), state
+
+
+@then("{number:d} of them may try it")
+def of_them_may_try_it(context, number):
+    admitted = [one for one in context.world.outcomes if one is not None]
+    assert len(admitted) == number, admitted
+
+
+@then('the error is kept as number {number:d} with the category "{category}"')
+def the_error_is_kept(context, number, category):
+    kept = context.world.recovery.history(PLAN).records
+    assert [(one.seq, str(one.category)) for one in kept] == [(number, category)]
+
+
+@then("the decision is not to try again")
+def the_decision_is_not_to_try_again(context):
+    decision = context.world.outcomes[1]
+    assert decision.action not in {Action.RETRY, Action.FEEDBACK}, decision
+
+
+@then("the decision is to try again after at least {seconds:d} seconds")
+def the_decision_is_to_try_again(context, seconds):
+    decision = context.world.outcomes[1]
+    assert decision.action is Action.RETRY, decision
+    assert decision.delay_s >= seconds, decision
+
+
+@then('no record holds the key "{key}"')
+def no_record_holds(context, key):
+    history = context.world.recovery.history(PLAN)
+    assert history.count == 1
+    assert key not in repr(history)
+
+
+@then("{number:d} errors are kept, numbered without a gap")
+def errors_are_kept(context, number):
+    kept = context.world.recovery.history(PLAN).records
+    assert [one.seq for one in kept] == list(range(1, number + 1))
+
+
+@then('it is told "{message}"')
+def it_is_told(context, message):
+    assert str(context.world.outcomes[0]) == message
+
+
+@then("the change is refused with the code {code}")
+def the_change_is_refused(context, code):
+    assert context.world.outcomes[0].code == code
+
+
+@then("the changeset is empty")
+def the_changeset_is_empty(context):
+    assert context.world.plan.changes() == ()
+
+
+@then('the diff adds the line "{line}" to "{path}"')
+def the_diff_adds(context, line, path):
+    diff = context.world.plan.diff()
+    assert f"+++ b/{path}\n" in diff, diff
+    assert f"\n+{line}\n" in diff, diff
+
+
+@then("every actor's changeset has its own {changes:d} changes in order")
+def every_changeset_has_its_own(context, changes):
+    for number, changeset_id in enumerate(context.world.outcomes):
+        paths = [entry.path for entry in context.world.plan.changes(changeset_id)]
+        assert paths == [f"{number}/{change}.txt" for change in range(changes)]

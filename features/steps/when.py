@@ -1,0 +1,156 @@
+"""The one event of a scenario."""
+
+from __future__ import annotations
+
+from behave import when
+
+from cleveragents import BudgetExceeded, ChangeEntry, CleverAgentsError
+from cleveragents.testing import run_together
+from world import PLAN
+
+
+class ProviderAnswerError(Exception):
+    """An answer as an SDK raises it."""
+
+    def __init__(self, status_code: int, headers: dict[str, str]) -> None:
+        super().__init__(f"status {status_code}")
+        self.status_code = status_code
+        self.headers = headers
+
+
+def ask(world, cost):
+    try:
+        return world.tracker.reserve(cost, world.scopes)
+    except BudgetExceeded as refused:
+        return refused
+
+
+@when("an actor asks for a request that could cost {cost:Money} USD")
+def an_actor_asks(context, cost):
+    context.world.outcomes = [ask(context.world, cost)]
+
+
+@when("two actors ask at the same moment for a request that could cost {cost:Money} USD")
+def two_actors_ask(context, cost):
+    context.world.outcomes = run_together([lambda: ask(context.world, cost)] * 2)
+
+
+@when("an actor makes a request that could cost {bound:Money} USD and costs {cost:Money} USD")
+def an_actor_makes_a_request(context, bound, cost):
+    ask(context.world, bound).settle(cost)
+
+
+@when(
+    "an actor makes a request that could cost {bound:Money} USD"
+    " and nothing is heard of it for {hours:d} hours"
+)
+def nothing_is_heard(context, bound, hours):
+    ask(context.world, bound)
+    context.world.clock.advance(hours * 3600)
+
+
+@when("an actor spends {cost:Money} USD {times:d} times")
+def an_actor_spends(context, cost, times):
+    for _ in range(times):
+        context.world.tracker.record_usage(cost, context.world.scopes)
+
+
+@when("{actors:d} actors record {cost:Money} USD each at the same moment")
+def actors_record(context, actors, cost):
+    world = context.world
+    run_together([lambda: world.tracker.record_usage(cost, world.scopes)] * actors)
+
+
+@when("an actor asks for context")
+def an_actor_asks_for_context(context):
+    context.world.outcomes = [context.world.ask_for_context()]
+
+
+@when("an actor asks for context {times:d} times")
+def an_actor_asks_for_context_often(context, times):
+    context.world.outcomes = [context.world.ask_for_context() for _ in range(times)]
+
+
+@when('"{name}" is well again and {seconds:d} seconds pass and an actor asks for context')
+def is_well_again(context, name, seconds):
+    next(one for one in context.world.helpers if one.name == name).sick = False
+    context.world.clock.advance(seconds)
+    context.world.outcomes = [context.world.ask_for_context()]
+
+
+@when('{actors:d} actors report a failure of "{name}" at the same moment')
+def actors_report_a_failure(context, actors, name):
+    run_together([lambda: context.world.breaker.record_failure(name)] * actors)
+
+
+@when('{seconds:d} seconds pass and {actors:d} actors want "{name}" at the same moment')
+def actors_want(context, seconds, actors, name):
+    context.world.clock.advance(seconds)
+    context.world.outcomes = run_together([lambda: context.world.breaker.acquire(name)] * actors)
+
+
+@when("a provider answers an actor with status {status:d}")
+def a_provider_answers(context, status):
+    record_and_decide(context.world, ProviderAnswerError(status, {}))
+
+
+@when("a provider answers an actor with status {status:d} and asks to wait {seconds:d} seconds")
+def a_provider_asks_to_wait(context, status, seconds):
+    record_and_decide(context.world, ProviderAnswerError(status, {"retry-after": str(seconds)}))
+
+
+def record_and_decide(world, error):
+    record = world.recovery.record_error(PLAN, error, node="n", provider="p", model="m")
+    world.outcomes = [record, world.recovery.recover(record)]
+
+
+@when('an actor fails with a message that holds the key "{key}"')
+def an_actor_fails_with_a_key(context, key):
+    record_and_decide(context.world, ValueError(f"request with {key} was refused"))
+
+
+@when("{actors:d} actors fail at the same moment")
+def actors_fail(context, actors):
+    run_together(
+        [
+            lambda number=number: context.world.recovery.record_error(PLAN, ValueError(f"{number}"))
+            for number in range(actors)
+        ]
+    )
+
+
+@when("an actor records a change without having started a changeset")
+def an_actor_records_without_a_changeset(context):
+    record(context, lambda: ChangeEntry.create("a.txt", "a\n"))
+
+
+@when('the actor records a change of the path "{path}"')
+def the_actor_records(context, path):
+    record(context, lambda: ChangeEntry.create(path, "a\n"))
+
+
+@when('the actor creates the file "{path}" with the line "{line}"')
+def the_actor_creates(context, path, line):
+    record(context, lambda: ChangeEntry.create(path, f"{line}\n"))
+
+
+def record(context, make_entry):
+    try:
+        context.world.plan.record_change(make_entry())
+    except CleverAgentsError as refused:
+        context.world.outcomes = [refused]
+
+
+@when("{actors:d} actors with overlapping changesets record {changes:d} changes each")
+def actors_with_overlapping_changesets(context, actors, changes):
+    plan = context.world.plan
+
+    def act(number):
+        with plan.changeset(actor=f"actor-{number}") as changeset_id:
+            for change in range(changes):
+                plan.record_change(ChangeEntry.create(f"{number}/{change}.txt", "a\n"))
+        return changeset_id
+
+    context.world.outcomes = run_together(
+        [lambda number=number: act(number) for number in range(actors)]
+    )

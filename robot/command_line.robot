@@ -1,0 +1,56 @@
+*** Settings ***
+Documentation     The installed command starts, answers, works and stops.
+Library           CleverAgentsLibrary.py
+Test Teardown     Clean Up
+Test Tags         smoke
+
+*** Test Cases ***
+Installed Command Answers With Its Version
+    Run Command    cleveragents --version
+    Exit Code Should Be    0
+    Stdout Should Contain    cleveragents 0.
+    Run Command    clever --version
+    Exit Code Should Be    0
+
+Command Without Arguments Says What It Can Do
+    Run Command    cleveragents --help
+    Exit Code Should Be    0
+    Stdout Should Contain    demo
+    Run Command    cleveragents
+    Exit Code Should Be    2
+
+Demo Of Twenty Actors Balances Its Books
+    Run Command    cleveragents demo --json
+    Exit Code Should Be    0
+    Json Field Should Be    actors    20
+    Every Check Should Hold
+    Stderr Should Contain    actor-19
+    Folder Should Be Empty
+
+Demo Without Money Makes No Call And Says Why
+    Run Command    cleveragents demo --actors 3 --budget-usd-max 0
+    Exit Code Should Be    0
+    Stdout Should Contain    0.00 USD of 0.00 USD
+    Stderr Should Contain    The next call could exceed the budget
+
+Wrong Number Of Actors Is Refused With The Rule
+    Run Command    cleveragents demo --actors 0
+    Exit Code Should Be    2
+    Stderr Should Contain    error[CA1005]: `--actors` must be 1 to 256, got 0
+    Stdout Should Be Empty
+
+Interrupted Demo Leaves Nothing Behind
+    Interrupt Command    cleveragents demo --actors 200    after_line_with=demo
+    Exit Code Should Be    130
+    Stderr Should Not Contain    Traceback
+    Folder Should Be Empty
+
+Setting That Breaks Its Rule Is Named With Its Source
+    Write File    cleveragents.toml    context_workers_max = 0
+    Run Command    cleveragents settings
+    Exit Code Should Be    3
+    Stderr Should Contain    error[CA1001]
+    Stderr Should Contain    cleveragents.toml
+    Run Command    cleveragents settings    CLEVERAGENTS_CONTEXT_WORKERS_MAX=8
+    Exit Code Should Be    0
+    Stdout Should Contain    environment CLEVERAGENTS_CONTEXT_WORKERS_MAX

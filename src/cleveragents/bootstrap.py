@@ -1,0 +1,132 @@
+"""The container: wires the shared services once; the only place that names concrete classes."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from cleveragents.application.memory_changesets import InMemoryChangesetStore
+from cleveragents.application.services.acms_pipeline import (
+    CircuitBreaker,
+    ContextPipeline,
+    ExecutionLimits,
+    ParallelStrategyExecutor,
+)
+from cleveragents.application.services.error_recovery_service import (
+    ErrorRecoveryService,
+    RecoverySettings,
+)
+from cleveragents.application.services.plan_execution_context import PlanExecutionContext
+from cleveragents.application.services.recovery_policy import RecoveryPolicy
+from cleveragents.domain.budget import Limit
+from cleveragents.providers.cost_tracker import CostTracker
+from cleveragents.providers.pricing import PriceTable
+from cleveragents.settings import Settings
+from cleveragents.strategies.explicit_files import ExplicitFiles
+from cleveragents.strategies.identifier_match import IdentifierMatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cleveragents.application.ports import ChangesetStore
+    from cleveragents.application.services.circuit_breaker import StateChange
+    from cleveragents.domain.error import Decision, ErrorRecord
+    from cleveragents.domain.event import Notice
+    from cleveragents.domain.strategy import Strategy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listeners:
+    """Who is told what happens; a listener that raises is logged and hurts nobody."""
+
+    on_notice: Callable[[Notice], object] | None = None
+    on_breaker: Callable[[StateChange], object] | None = None
+    on_error: Callable[[ErrorRecord | Decision], object] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What may be put in place of the usual parts; None means the usual one."""
+
+    strategies: Sequence[Strategy] | None = None
+    changesets: ChangesetStore | None = None
+    prices: PriceTable | None = None
+    recovery: RecoveryPolicy | None = None
+
+
+class Container:
+    """One of each service, shared by every plan, actor and thread of a process.
+
+    Every service is thread-safe by its own guarantee, and so is `plan_context`:
+    all callers that name one plan get one and the same context, whoever comes first.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        parts: Parts | None = None,
+        listeners: Listeners | None = None,
+    ) -> None:
+        self.settings = settings or Settings()
+        given, told = parts or Parts(), listeners or Listeners()
+        self.changesets = given.changesets or InMemoryChangesetStore()
+        self.prices = given.prices or PriceTable()
+        self.cost_tracker = _cost_tracker(self.settings, told)
+        self.breaker = CircuitBreaker(
+            self.settings.breaker_failures_max,
+            pause_s=self.settings.breaker_pause_s,
+            pause_s_max=max(self.settings.breaker_pause_s_max, self.settings.breaker_pause_s),
+            on_change=told.on_breaker,
+        )
+        self.executor = ParallelStrategyExecutor(
+            self.settings.context_workers_max,
+            breaker=self.breaker,
+            limits=ExecutionLimits(
+                timeout_s=self.settings.context_timeout_s,
+                deadline_s=self.settings.context_deadline_s,
+            ),
+        )
+        usual = (ExplicitFiles(), IdentifierMatch())
+        self.pipeline = ContextPipeline(
+            self.executor, usual if given.strategies is None else given.strategies
+        )
+        self.errors = ErrorRecoveryService(
+            RecoverySettings(
+                policy=given.recovery or RecoveryPolicy(),
+                kept_max=self.settings.error_records_kept_max,
+            ),
+            listener=told.on_error,
+        )
+        self._plan_contexts_lock = threading.Lock()  # guards: _plan_contexts
+        self._plan_contexts: dict[str, PlanExecutionContext] = {}
+
+    def plan_context(self, plan_id: str) -> PlanExecutionContext:
+        """Return the one execution context of a plan, made by whoever asks first."""
+        fresh = PlanExecutionContext(plan_id=plan_id, changeset_store=self.changesets)
+        with self._plan_contexts_lock:
+            known = self._plan_contexts.get(plan_id)
+            if known is None:
+                known = self._plan_contexts[plan_id] = fresh
+            return known
+
+    def close(self) -> tuple[str, ...]:
+        """Stop the threads; return the names of those that could not be joined."""
+        return self.executor.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _cost_tracker(settings: Settings, told: Listeners) -> CostTracker:
+    month = settings.monthly_budget_usd
+    return CostTracker(
+        settings.daily_budget_usd,
+        limits=() if month is None else (Limit("month", month),),
+        zone=settings.zone,
+        reservation_ttl_s=settings.reservation_ttl_s,
+        on_notice=told.on_notice,
+    )

@@ -1,0 +1,64 @@
+"""`cleveragents demo`: what the promises look like when twenty actors work at once."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from cleveragents.cli import output
+from cleveragents.domain.errors import RequestError
+from cleveragents.domain.money import Money
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+ACTORS_MAX: Final = 256
+
+
+def demo(options: Namespace) -> int:
+    """Run the demo and show its books; 0 only when every check of them holds."""
+    if not 1 <= options.actors <= ACTORS_MAX:
+        raise RequestError(f"`--actors` must be 1 to {ACTORS_MAX}, got {options.actors}")
+    budget = Money.of(options.budget_usd_max)
+    from cleveragents.cli.demo_run import DemoRun
+
+    output.talk(f"demo  {options.actors} actors at once, budget {budget}, seed {options.seed}")
+    with tempfile.TemporaryDirectory(prefix="cleveragents-demo-") as folder:
+        run = DemoRun(Path(folder) / "shop", options.actors, options.seed, budget, output.talk)
+        try:
+            report = run.run()
+        except KeyboardInterrupt:
+            output.talk("interrupted: the temporary repository is removed, nothing else was made")
+            raise
+    if options.json:
+        output.record(report)
+    else:
+        output.data(report["diff"])
+        output.data(_as_text(report))
+    return 0 if all(report["checks"].values()) else 1
+
+
+def _as_text(report: dict[str, Any]) -> str:
+    changes, breaker = report["changes"].values(), report["breaker"]
+    pico = f"{report['spent_pico_usd']:,} pico-USD"
+    facts = output.facts(
+        {
+            "spent": f"{report['spent']} of {report['budget']}, exactly {pico}",
+            "unconfirmed": f"{report['unconfirmed']} calls without a bill, at their upper bound",
+            "refused": f"{report['calls_refused']} calls that could have exceeded the budget",
+            "errors": _listed(report["errors"]),
+            "decided": _listed(report["decisions"]),
+            "breaker": f"{breaker['pauses']} pauses, {breaker['probes']} probes",
+            "changes": f"{sum(changes)} by {len(changes)} actors, each in its own changeset",
+        }
+    )
+    checks = "\n".join(
+        f"  {'✓' if holds else '✗'} {check}" for check, holds in report["checks"].items()
+    )
+    return f"{facts}\n\n{checks}"
+
+
+def _listed(counts: dict[str, int]) -> str:
+    parts = ", ".join(f"{count} {name}" for name, count in counts.items())
+    return f"{sum(counts.values())}: {parts}" if counts else "none"

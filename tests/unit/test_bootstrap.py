@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pytest
+
+from cleveragents.bootstrap import Container, Listeners, Parts
+from cleveragents.domain.context_request import ContextRequest
+from cleveragents.domain.errors import BudgetExceeded
+from cleveragents.settings import Settings
+
+
+def test_container_wires_the_settings_into_the_services():
+    settings = Settings(
+        daily_budget_usd=1,
+        monthly_budget_usd=2,
+        breaker_failures_max=1,
+        breaker_pause_s=900,
+        error_records_kept_max=2,
+    )
+    with Container(settings) as services:
+        assert [limit.kind for limit in services.cost_tracker.limits] == ["day", "month"]
+        with pytest.raises(BudgetExceeded):
+            services.cost_tracker.reserve(1.5)
+        services.breaker.record_failure("s")
+        assert services.breaker.is_open("s")
+        for _ in range(3):
+            services.errors.record_error("p", ValueError("x"))
+        assert len(services.errors.history("p").records) == 2
+
+
+def test_listeners_hear_of_money_errors_and_breakers():
+    heard = []
+    listeners = Listeners(on_notice=heard.append, on_breaker=heard.append, on_error=heard.append)
+    with Container(Settings(breaker_failures_max=1), listeners=listeners) as services:
+        services.cost_tracker.reserve("0.1").settle("0.2")
+        services.breaker.record_failure("s")
+        services.errors.record_error("p", ValueError("x"))
+    assert [type(one).__name__ for one in heard] == ["Notice", "StateChange", "ErrorRecord"]
+
+
+def test_every_caller_of_one_plan_gets_one_context():
+    with Container() as services:
+        assert services.plan_context("p") is services.plan_context("p")
+        assert services.plan_context("p") is not services.plan_context("q")
+        services.plan_context("p").start_changeset()
+        assert len(services.changesets.of_plan("p")) == 1
+
+
+def test_executor_and_pipeline_share_one_breaker(tmp_path):
+    class Sick:
+        name = "sick"
+
+        def find(self, *_):
+            raise OSError
+
+    with Container(Settings(breaker_failures_max=1), Parts(strategies=(Sick(),))) as services:
+        services.pipeline.build(ContextRequest("x", tmp_path))
+        assert services.breaker.is_open("sick")
+    assert services.close() == ()

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import pytest
+
+from cleveragents.domain.errors import SetupError
+from cleveragents.domain.money import Money
+from cleveragents.settings import SETTINGS_FILE, Settings, load
+
+
+def test_defaults_are_valid_and_frozen():
+    settings, sources = load(environment={})
+    assert settings == Settings()
+    assert set(sources.values()) == {"default"}
+    with pytest.raises(AttributeError):
+        settings.zone = "CET"
+
+
+def test_flag_wins_over_environment_over_file_over_default(tmp_path):
+    (tmp_path / SETTINGS_FILE).write_text(
+        "context_workers_max = 5\ncontext_tokens_max = 100\ndaily_budget_usd = 5.0\n"
+    )
+    settings, sources = load(
+        {"context_workers_max": 7, "zone": None},
+        {"CLEVERAGENTS_CONTEXT_WORKERS_MAX": "6", "CLEVERAGENTS_CONTEXT_TOKENS_MAX": "200"},
+        tmp_path,
+    )
+    assert settings.context_workers_max == 7
+    assert settings.context_tokens_max == 200
+    assert settings.daily_budget_usd == Money.of(5)
+    assert sources["context_workers_max"] == "flag"
+    assert sources["context_tokens_max"] == "environment CLEVERAGENTS_CONTEXT_TOKENS_MAX"
+    assert sources["daily_budget_usd"] == str(tmp_path / SETTINGS_FILE)
+    assert sources["zone"] == "default"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        ("daily_budget_usd", "-1", "must be an amount of USD from 0 to 1,000,000"),
+        ("daily_budget_usd", "", "must be an amount of USD"),
+        ("zone", "Mars", "must be a name of the time zone database"),
+        ("breaker_pause_s", 0, "must be a number of seconds above 0"),
+        ("breaker_pause_s", "inf", "must be a number"),
+        ("breaker_pause_s", True, "must be a number"),
+        ("context_workers_max", 2.5, "must be a whole number from 1 to 64"),
+        ("context_workers_max", "many", "must be a number"),
+        ("context_workers_max", None, "must be a number"),
+    ],
+    ids=str,
+)
+def test_value_that_breaks_its_rule_is_refused_with_it(name, value, rule):
+    with pytest.raises(SetupError, match=rule) as caught:
+        Settings(**{name: value})
+    assert caught.value.code == "CA1001"
+    assert caught.value.hint == (
+        f"Set `{name}` in `cleveragents.toml`, or `CLEVERAGENTS_{name.upper()}`"
+    )
+
+
+def test_refusal_names_where_the_value_came_from():
+    with pytest.raises(SetupError) as caught:
+        load(environment={"CLEVERAGENTS_ZONE": "Mars"})
+    assert caught.value.facts["source"] == "environment CLEVERAGENTS_ZONE"
+
+
+def test_unknown_setting_is_refused_with_the_nearest_known_one(tmp_path):
+    (tmp_path / SETTINGS_FILE).write_text("daily_budget = 5\n")
+    with pytest.raises(SetupError, match="is not known") as caught:
+        load(environment={}, folder=tmp_path)
+    assert caught.value.hint == "Did you mean `daily_budget_usd`?"
+    (tmp_path / SETTINGS_FILE).write_text("colour = 5\n")
+    with pytest.raises(SetupError) as caught:
+        load(environment={}, folder=tmp_path)
+    assert caught.value.hint == "Run `cleveragents settings` to see all"
+
+
+@pytest.mark.parametrize("content", [b"a = ", b"\xff\xfe"], ids=["not-toml", "not-utf8"])
+def test_file_that_cannot_be_read_is_a_set_up_error(tmp_path, content):
+    (tmp_path / SETTINGS_FILE).write_bytes(content)
+    with pytest.raises(SetupError, match="cannot be read"):
+        load(environment={}, folder=tmp_path)
+
+
+def test_named_file_must_exist(tmp_path):
+    with pytest.raises(SetupError, match="cannot be read"):
+        load(environment={"CLEVERAGENTS_SETTINGS": str(tmp_path / "missing.toml")})
+    named = tmp_path / "other.toml"
+    named.write_text("zone = 'Europe/Berlin'\n")
+    settings, _ = load(environment={"CLEVERAGENTS_SETTINGS": str(named)})
+    assert settings.zone == "Europe/Berlin"
