@@ -6,6 +6,11 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
+
+# A deadline for one example would measure how busy the machine is.
+settings.register_profile("cleveragents", deadline=None)
+settings.load_profile("cleveragents")
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from cleveragents.bootstrap import Container, Listeners, Parts
     from cleveragents.domain.budget import Balance, Limit, Scopes
     from cleveragents.domain.changeset import ChangeEntry, Changeset
-    from cleveragents.domain.error import Action, Decision, ErrorCategory, ErrorRecord
+    from cleveragents.domain.error_record import Action, Decision, ErrorCategory, ErrorRecord
     from cleveragents.domain.errors import (
         BudgetExceeded,
         CircuitOpen,
@@ -73,7 +73,7 @@ _HOMES: Final = {
     "bootstrap": ("Container", "Listeners", "Parts"),
     "domain.budget": ("Balance", "Limit", "Scopes"),
     "domain.changeset": ("ChangeEntry", "Changeset"),
-    "domain.error": ("Action", "Decision", "ErrorCategory", "ErrorRecord"),
+    "domain.error_record": ("Action", "Decision", "ErrorCategory", "ErrorRecord"),
     "domain.errors": (
         "BudgetExceeded",
         "CircuitOpen",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from cleveragents.application.ports import ChangesetStore
     from cleveragents.application.services.circuit_breaker import StateChange
-    from cleveragents.domain.error import Decision, ErrorRecord
+    from cleveragents.domain.error_record import Decision, ErrorRecord
     from cleveragents.domain.event import Notice
     from cleveragents.domain.strategy import Strategy
 

@@ -17,7 +17,7 @@ from cleveragents.bootstrap import Container, Listeners, Parts
 from cleveragents.cli import demo_world as world
 from cleveragents.domain.budget import Scopes
 from cleveragents.domain.changeset import ChangeEntry
-from cleveragents.domain.error import Action, ErrorCategory
+from cleveragents.domain.error_record import Action, ErrorCategory
 from cleveragents.domain.errors import BudgetExceeded
 from cleveragents.domain.money import Money
 from cleveragents.providers.pricing import Price, PriceTable
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cleveragents.application.services.circuit_breaker import StateChange, Status
-    from cleveragents.domain.error import Decision
+    from cleveragents.domain.error_record import Decision
     from cleveragents.providers.reservation import Reservation
 
 PLAN: Final = "p-demo"

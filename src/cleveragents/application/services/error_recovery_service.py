@@ -1,0 +1,342 @@
+"""Keeps every error of every plan, and decides how to recover from it."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import uuid
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from cleveragents.application.services.error_classification import Hints, describe
+from cleveragents.application.services.provider_gate import Pass, ProviderGate
+from cleveragents.application.services.recovery_policy import (
+    LOOPABLE,
+    RecoveryPolicy,
+    Remedies,
+    decide,
+)
+from cleveragents.application.services.retry_budget import RetryBudget, RetryTerms
+from cleveragents.domain.error_record import (
+    Action,
+    Decision,
+    ErrorCategory,
+    ErrorRecord,
+    HistorySnapshot,
+    Standing,
+    check_plan_id,
+    gate_key,
+)
+from cleveragents.domain.errors import RequestError, SetupError
+from cleveragents.domain.event import tell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Unpack
+
+__all__ = ["ErrorHistory", "ErrorRecoveryService", "RecoverySettings", "decide"]
+
+KEPT_MAX: Final = 1_000
+
+
+@dataclass(slots=True)
+class _Fault:
+    """What is never forgotten about one fingerprint in one node."""
+
+    times: int = 0
+    rung: int = 0
+
+
+@dataclass(slots=True)
+class _Tries:
+    """What was tried against one category in one node since its last success."""
+
+    counts: dict[Action, int] = field(default_factory=dict)
+    waited_s: float = 0.0
+
+
+class ErrorHistory:
+    """The errors of one plan and what was decided about each, in order and without gaps.
+
+    Safe for any number of threads: each method is one atomic step, also without an interpreter
+    lock. The last `kept_max` records and decisions are kept; counts, loops and rungs are exact for
+    all of them. A service lends its own lock to its histories, so that creating one and adding to
+    it are one step.
+    """
+
+    def __init__(
+        self,
+        plan_id: str,
+        *,
+        kept_max: int = KEPT_MAX,
+        loop_after: int = 3,
+        lock: threading.Lock | None = None,
+    ) -> None:
+        check_plan_id(plan_id)
+        if type(kept_max) is not int or kept_max < 1:
+            raise SetupError(f"`kept_max` must be a whole number from 1, got {kept_max!r}")
+        self.plan_id: Final = plan_id
+        self._loop_after = loop_after
+        self._lock = threading.Lock() if lock is None else lock  # guards: all that follows
+        self._records: deque[ErrorRecord] = deque(maxlen=kept_max)
+        self._decisions: deque[Decision] = deque(maxlen=kept_max)
+        self._count = 0
+        self._decision_count = 0
+        self._replans = 0
+        self._by_category: dict[ErrorCategory, int] = {}
+        self._faults: dict[tuple[str | None, str], _Fault] = {}
+        self._tries: dict[tuple[str | None, ErrorCategory], _Tries] = {}
+
+    def add(self, record: ErrorRecord) -> ErrorRecord:
+        """Keep a record; return it with its number, and as a loop if it is one."""
+        self._check_owner(record)
+        with self._lock:
+            return self._add_locked(record)
+
+    @property
+    def records(self) -> tuple[ErrorRecord, ...]:
+        """The kept records, oldest first."""
+        with self._lock:
+            return tuple(self._records)
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """The kept decisions, oldest first."""
+        with self._lock:
+            return tuple(self._decisions)
+
+    @property
+    def count(self) -> int:
+        """How many records were ever added."""
+        with self._lock:
+            return self._count
+
+    def standing(self, record: ErrorRecord) -> Standing:
+        """Return what is known about this fault; `decide` needs nothing else."""
+        with self._lock:
+            return self._standing_locked(record)
+
+    def snapshot(self) -> HistorySnapshot:
+        """Return everything that is kept, as it is at one moment."""
+        with self._lock:
+            return HistorySnapshot(
+                plan_id=self.plan_id,
+                records=tuple(self._records),
+                decisions=tuple(self._decisions),
+                count=self._count,
+                decision_count=self._decision_count,
+                by_category=dict(self._by_category),
+            )
+
+    def _check_owner(self, record: ErrorRecord) -> None:
+        if record.plan_id != self.plan_id:
+            raise RequestError(
+                f"A record of plan `{record.plan_id}` cannot stand in the history of"
+                f" plan `{self.plan_id}`"
+            )
+
+    def _add_locked(self, record: ErrorRecord) -> ErrorRecord:
+        fault = self._faults.setdefault((record.node, record.fingerprint), _Fault())
+        fault.times += 1
+        self._count += 1
+        loop = record.category in LOOPABLE and fault.times >= self._loop_after
+        kept = record.numbered(self._count, loop=loop)
+        self._by_category[kept.category] = self._by_category.get(kept.category, 0) + 1
+        self._records.append(kept)
+        return kept
+
+    def _standing_locked(self, record: ErrorRecord) -> Standing:
+        fault = self._faults.get((record.node, record.fingerprint), _Fault())
+        tries = self._tries.get((record.node, record.category), _Tries())
+        return Standing(
+            times=max(1, fault.times),
+            rung=fault.rung,
+            tries=dict(tries.counts),
+            waited_s=tries.waited_s,
+            replans=self._replans,
+        )
+
+    def _decided_locked(self, record: ErrorRecord, decision: Decision, at: float) -> Decision:
+        action = decision.action
+        fault = self._faults.setdefault((record.node, record.fingerprint), _Fault())
+        fault.rung = max(fault.rung, action.rung)
+        tries = self._tries.setdefault((record.node, record.category), _Tries())
+        tries.counts[action] = tries.counts.get(action, 0) + 1
+        tries.waited_s += decision.delay_s
+        self._replans += action is Action.REPLAN
+        self._decision_count += 1
+        kept = replace(decision, seq=self._decision_count, at=at)
+        self._decisions.append(kept)
+        return kept
+
+    def _succeeded_locked(self, node: str | None) -> None:
+        for key in [key for key in self._tries if key[0] == node]:
+            del self._tries[key]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoverySettings:
+    """How a service recovers, how much it keeps, and what its retries cost."""
+
+    policy: RecoveryPolicy = field(default_factory=RecoveryPolicy)
+    retries: RetryTerms = field(default_factory=RetryTerms)
+    kept_max: int = KEPT_MAX
+
+
+class ErrorRecoveryService:
+    """Records the errors of all plans and decides about each; one instance serves all threads.
+
+    No error is lost: a plan's history comes into being and takes its record in one atomic step,
+    also on an interpreter without a global lock. A decision, its price and its place in the history
+    are one atomic step too, so two callers never share one retry. Waiting, parking a gate and
+    telling the listener happen after the lock is free.
+    """
+
+    def __init__(
+        self,
+        settings: RecoverySettings | None = None,
+        *,
+        gate: ProviderGate | None = None,
+        listener: Callable[[ErrorRecord | Decision], object] | None = None,
+        clock: Callable[[], float] = time.time,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._settings = settings or RecoverySettings()
+        self.gate: Final = gate or ProviderGate()
+        self._listener = listener
+        self._clock = clock
+        self._chance = chance
+        self._lock = threading.Lock()  # guards: _histories and all in them, _budget
+        self._histories: dict[str, ErrorHistory] = {}
+        self._budget = RetryBudget(self._settings.retries)
+
+    def record_error(
+        self, plan_id: str, error: BaseException, **hints: Unpack[Hints]
+    ) -> ErrorRecord:
+        """Classify an error, redact it, and keep it in its plan's history; return the record."""
+        if not isinstance(error, BaseException):
+            raise RequestError(
+                f"`error` must be an exception, got {type(error).__name__}",
+                hint="Pass the exception itself, and `category=` if you know better",
+            )
+        unknown = hints.keys() - Hints.__annotations__.keys()
+        if unknown:
+            raise TypeError(f"record_error() got unexpected hints: {', '.join(sorted(unknown))}")
+        draft = describe(plan_id, error, hints, at=self._clock(), record_id=uuid.uuid4().hex)
+        with self._lock:
+            record = self._history_locked(plan_id)._add_locked(draft)  # noqa: SLF001  # lent lock
+        tell(self._listener, record)
+        return record
+
+    def recover(
+        self,
+        record: ErrorRecord,
+        remedies: Remedies | None = None,
+        *,
+        gate_pass: Pass | None = None,
+    ) -> Decision:
+        """Decide about a record, pay for a retry, keep the decision, and park the gate on limits.
+
+        Tell with `remedies` what the plan has at hand. Hand over the pass of the failed call, so
+        that a late limit does not close a gate that is open again.
+        """
+        chance, at = self._chance(), self._clock()
+        with self._lock:
+            history = self._history_locked(record.plan_id)
+            decision = self._decide_locked(history, record, remedies or Remedies(), chance)
+            kept = history._decided_locked(record, decision, at)  # noqa: SLF001  # lent lock
+        self._park(record, kept, gate_pass)
+        tell(self._listener, kept)
+        return kept
+
+    def handle(
+        self,
+        plan_id: str,
+        error: BaseException,
+        remedies: Remedies | None = None,
+        **hints: Unpack[Hints],
+    ) -> Decision:
+        """Record an error and decide about it."""
+        return self.recover(self.record_error(plan_id, error, **hints), remedies)
+
+    def record_success(
+        self,
+        plan_id: str,
+        *,
+        node: str | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+    ) -> None:
+        """Give retry tokens back, and start counting this node's tries anew; rungs stay."""
+        check_plan_id(plan_id)
+        with self._lock:
+            self._budget.give_back(_buckets(plan_id, gate_key(provider, model)))
+            history = self._histories.get(plan_id)
+            if history is not None:
+                history._succeeded_locked(node)  # noqa: SLF001  # lent lock
+
+    def history(self, plan_id: str) -> HistorySnapshot:
+        """Return what is known of a plan's errors; a plan without errors has an empty history."""
+        check_plan_id(plan_id)
+        with self._lock:
+            found = self._histories.get(plan_id)
+        return HistorySnapshot(plan_id=plan_id) if found is None else found.snapshot()
+
+    def forget(self, plan_id: str) -> None:
+        """Drop the history of a plan that is over."""
+        with self._lock:
+            self._histories.pop(plan_id, None)
+            for name in _buckets(plan_id, None):
+                self._budget.forget(name)
+
+    def _get_or_create_history(self, plan_id: str) -> ErrorHistory:
+        with self._lock:
+            return self._history_locked(plan_id)
+
+    def _history_locked(self, plan_id: str) -> ErrorHistory:
+        history = self._histories.get(plan_id)
+        if history is None:
+            history = self._histories[plan_id] = ErrorHistory(
+                plan_id,
+                kept_max=self._settings.kept_max,
+                loop_after=self._settings.policy.loop_after,
+                lock=self._lock,
+            )
+        return history
+
+    def _decide_locked(
+        self, history: ErrorHistory, record: ErrorRecord, remedies: Remedies, chance: float
+    ) -> Decision:
+        standing = history._standing_locked(record)  # noqa: SLF001  # lent lock
+        policy = self._settings.policy
+        decision = decide(record, standing, policy, chance=chance, remedies=remedies)
+        if decision.action is not Action.RETRY:
+            return decision
+        terms = self._budget.terms
+        limited = record.category is ErrorCategory.RATE_LIMIT
+        cost = terms.parked_cost if limited else terms.cost
+        empty = self._budget.draw(_buckets(record.plan_id, record.gate_key), cost)
+        if empty is None:
+            return decision
+        broke = replace(remedies, no_retry=f"the retry budget of {empty} is empty")
+        return decide(record, standing, policy, chance=chance, remedies=broke)
+
+    def _park(self, record: ErrorRecord, decision: Decision, gate_pass: Pass | None) -> None:
+        """Close the gate for everybody, for as long as the provider asked or we decided to wait."""
+        key = record.gate_key
+        limited = record.category is ErrorCategory.RATE_LIMIT
+        overloaded = record.category is ErrorCategory.OVERLOADED
+        if not limited and not (overloaded and record.retry_after_s is not None):
+            return
+        wait_s = record.retry_after_s if record.retry_after_s is not None else decision.delay_s
+        if gate_pass is not None:
+            gate_pass.limited(wait_s or None)
+        elif key is not None:
+            self.gate.park(key, wait_s or None)
+
+
+def _buckets(plan_id: str, key: str | None) -> tuple[str, ...]:
+    plan = f"plan `{plan_id}`"
+    return (plan,) if key is None else (plan, f"provider `{key}`")

@@ -1,0 +1,263 @@
+"""What went wrong and what was decided about it: values, without any rule of recovery.
+
+`cleveragents.domain.errors` is the tree of exceptions we raise;
+here are the records of errors that happened, ours and everybody else's.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from cleveragents.domain.errors import RequestError
+from cleveragents.domain.redaction import redact_to
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MESSAGE_CHARS_MAX: Final = 2_000
+NAME_CHARS_MAX: Final = 200
+
+
+class ErrorCategory(StrEnum):
+    """What kind of cure a fault has; docs/recovery.md lists what is done about each."""
+
+    RATE_LIMIT = "llm.rate_limit"
+    QUOTA = "llm.quota"
+    OVERLOADED = "llm.overloaded"
+    CONNECT = "llm.connect"
+    READ_TIMEOUT = "llm.read_timeout"
+    CONTEXT_OVERFLOW = "llm.context_overflow"
+    BAD_REQUEST = "llm.bad_request"
+    CONTENT_FILTER = "llm.content_filter"
+    AUTH = "llm.auth"
+    BAD_OUTPUT = "llm.bad_output"
+    LOOP = "llm.loop"
+    TOOL_ARGS = "tool.args"
+    TOOL_TRANSIENT = "tool.transient"
+    TOOL_TIMEOUT = "tool.timeout"
+    TOOL_DENIED = "tool.denied"
+    TOOL_CRASH = "tool.crash"
+    STRATEGY = "strategy.error"
+    CHECK_FAILED = "plan.check_failed"
+    CONFLICT = "plan.conflict"
+    BUDGET = "plan.budget"
+    STALLED = "plan.stalled"
+    CANCELLED = "cancelled"
+    BUG = "internal.bug"
+    UNKNOWN = "unknown"
+
+
+class SideEffects(StrEnum):
+    """What the failed work may have left behind outside the model's answer."""
+
+    NONE = "none"
+    PARTIAL = "partial"
+    UNKNOWN = "unknown"
+
+
+class Action(StrEnum):
+    """What to do about a fault."""
+
+    RETRY = "retry"
+    FEEDBACK = "retry_with_feedback"
+    SHRINK = "shrink_context"
+    FALL_BACK = "fall_back"
+    REPLAN = "replan"
+    ASK = "ask"
+    SKIP = "skip"
+    ABORT = "abort"
+
+    @property
+    def rung(self) -> int:
+        """How far up the ladder this is; for one fault of one node it never goes down."""
+        return _RUNGS[self]
+
+
+# Skipping stands beside the ladder: the work goes on without what failed.
+_RUNGS: Final[Mapping[Action, int]] = MappingProxyType(
+    {
+        Action.SKIP: 0,
+        Action.RETRY: 1,
+        Action.FEEDBACK: 2,
+        Action.SHRINK: 2,
+        Action.FALL_BACK: 3,
+        Action.REPLAN: 4,
+        Action.ASK: 5,
+        Action.ABORT: 6,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorRecord:
+    """One error of one plan, as it is kept.
+
+    Every text is redacted and bounded when the record is made, so no record ever holds a secret
+    (`plan_id` alone is taken as it is: it is a name, and the key of the history).
+    `seq` is 0 until a history has numbered it.
+    """
+
+    plan_id: str
+    category: ErrorCategory = ErrorCategory.UNKNOWN
+    message: str = ""
+    exception_type: str = ""
+    fingerprint: str = ""
+    seq: int = 0
+    id: str = ""
+    at: float = 0.0
+    node: str | None = None
+    actor: str | None = None
+    attempt: int | None = None
+    #: What a loop is a loop of.
+    underlying: ErrorCategory | None = None
+    provider: str | None = None
+    model: str | None = None
+    tool: str | None = None
+    strategy: str | None = None
+    status: int | None = None
+    provider_code: str | None = None
+    retry_after_s: float | None = None
+    #: Whether the request left us, and so may be billed; None when nobody knows.
+    sent: bool | None = None
+    side_effects: SideEffects = SideEffects.NONE
+    idempotent: bool | None = None
+
+    def __post_init__(self) -> None:
+        check_plan_id(self.plan_id)
+        for name, chars_max in _TEXTS:
+            text = getattr(self, name)
+            if text:
+                object.__setattr__(self, name, redact_to(str(text), chars_max))
+
+    @property
+    def gate_key(self) -> str | None:
+        """The name of the gate that calls to this provider and model share."""
+        return gate_key(self.provider, self.model)
+
+    def numbered(self, seq: int, *, loop: bool = False) -> ErrorRecord:
+        """Return this record with its number; as a loop, with what it is a loop of."""
+        # Copied by hand: its texts are clean already, and a history's lock is held meanwhile.
+        twin = object.__new__(ErrorRecord)
+        for name in self.__slots__:
+            object.__setattr__(twin, name, getattr(self, name))
+        object.__setattr__(twin, "seq", seq)
+        if loop:
+            object.__setattr__(twin, "underlying", self.category)
+            object.__setattr__(twin, "category", ErrorCategory.LOOP)
+        return twin
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON and the store; `from_dict` reads them back."""
+        return _plain(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ErrorRecord:
+        """Read a record back from `to_dict`."""
+        typed = dict(values)
+        typed["category"] = ErrorCategory(values["category"])
+        typed["side_effects"] = SideEffects(values["side_effects"])
+        if values["underlying"] is not None:
+            typed["underlying"] = ErrorCategory(values["underlying"])
+        return cls(**typed)
+
+
+_TEXTS: Final = (
+    ("message", MESSAGE_CHARS_MAX),
+    *(
+        (name, NAME_CHARS_MAX)
+        for name in (
+            "exception_type",
+            "fingerprint",
+            "id",
+            "node",
+            "actor",
+            "provider",
+            "model",
+            "tool",
+            "strategy",
+            "provider_code",
+        )
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What was decided about one record, and why."""
+
+    action: Action
+    reason: str
+    delay_s: float = 0.0
+    plan_id: str = ""
+    #: The number of the record this is about.
+    record_seq: int = 0
+    #: The number of this decision in its plan's history, from 1; 0 until it is kept.
+    seq: int = 0
+    at: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON and the store."""
+        return _plain(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """All that a history knows about one fault, and all that a decision looks at."""
+
+    #: How often this fingerprint came in this node, this time included.
+    times: int = 1
+    #: The highest rung decided for it so far.
+    rung: int = 0
+    #: What was tried in this node against this category since the node's last success.
+    tries: Mapping[Action, int] = field(default_factory=dict)
+    #: How long those tries waited, together.
+    waited_s: float = 0.0
+    #: How often this plan was re-planned.
+    replans: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistorySnapshot:
+    """A plan's errors at one moment: the kept tail of both lists, and exact counts of all."""
+
+    plan_id: str
+    records: tuple[ErrorRecord, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    count: int = 0
+    decision_count: int = 0
+    by_category: Mapping[ErrorCategory, int] = field(default_factory=dict)
+
+
+def check_plan_id(plan_id: object) -> None:
+    """Refuse what cannot name a plan."""
+    if not isinstance(plan_id, str) or not plan_id.strip():
+        raise RequestError(
+            f"A plan id must be a text that is not empty, got {plan_id!r:.80}",
+            hint="Pass the id of the plan that the error belongs to",
+        )
+
+
+def is_seconds(value: object) -> bool:
+    """Tell whether a value is a length of time: a number from 0, and not infinite."""
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and value >= 0
+    )
+
+
+def gate_key(provider: str | None, model: str | None = None) -> str | None:
+    """Name the gate of a provider, or of one model of it; without a provider there is none."""
+    if not provider:
+        return None
+    return f"{provider}:{model}" if model else provider
+
+
+def _plain(value: ErrorRecord | Decision) -> dict[str, Any]:
+    found = {spec.name: getattr(value, spec.name) for spec in fields(value)}
+    return {name: str(v) if isinstance(v, StrEnum) else v for name, v in found.items()}
