@@ -9,6 +9,7 @@ from cleveragents.application.services.error_recovery_service import (
     ErrorHistory,
     ErrorRecoveryService,
     RecoverySettings,
+    decide,
 )
 from cleveragents.application.services.provider_gate import ProviderGate
 from cleveragents.application.services.recovery_policy import RecoveryPolicy, Remedies
