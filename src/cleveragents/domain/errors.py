@@ -40,6 +40,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "CA4002": "A changeset is finished, or was never started",
         "CA4003": "A change entry breaks its rule",
         "CA4004": "Changesets of a plan start from different versions of a file",
+        "CA6101": "An executor is closed and takes no more work",
         "CA9001": "An unexpected error: our bug",
     }
 )
