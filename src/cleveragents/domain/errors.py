@@ -8,6 +8,7 @@
     ├── ProviderError     wait, or switch to another provider
     │   └── CircuitOpen
     ├── PlanError         open, close or correct a changeset
+    ├── StoreError        free room, unlock or repair the store; nothing is half-written
     └── InternalError     report our bug
 
 An error is a record: a stable code, a message, facts and a hint.
@@ -40,6 +41,14 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "CA4002": "A changeset is finished, or was never started",
         "CA4003": "A change entry breaks its rule",
         "CA4004": "Changesets of a plan start from different versions of a file",
+        "CA6001": "The store is closed",
+        "CA6002": "The file is no store of ours, or one of a newer version",
+        "CA6003": "The store has no room to grow",
+        "CA6004": "The store is damaged",
+        "CA6005": "The store is locked by another program, or did not answer in time",
+        "CA6006": "The store cannot be written",
+        "CA6007": "The store cannot be opened",
+        "CA6008": "The store cannot be read or written",
         "CA6101": "An executor is closed and takes no more work",
         "CA9001": "An unexpected error: our bug",
     }
@@ -137,6 +146,12 @@ class PlanError(CleverAgentsError):
     """A changeset is missing, finished, or was handed an entry that it cannot hold."""
 
     code = "CA4001"
+
+
+class StoreError(CleverAgentsError):
+    """The store could not do it, and nothing of it is half-written."""
+
+    code = "CA6008"
 
 
 class InternalError(CleverAgentsError):

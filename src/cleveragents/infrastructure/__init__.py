@@ -1,0 +1,1 @@
+"""Adapters behind the ports of the application: where facts are kept."""

@@ -1,0 +1,333 @@
+"""The durable store: one SQLite file, one writer thread, many callers in one commit."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import threading
+from collections import deque
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+
+from cleveragents.domain.errors import RequestError, StoreError
+from cleveragents.infrastructure.schema import migrate
+from cleveragents.infrastructure.store_faults import explained
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+    from typing import Self
+
+T = TypeVar("T")
+
+#: How many writes may wait before callers wait to hand in theirs.
+QUEUE_MAX: Final = 10_000
+#: How many writes share one commit at most, so that nobody waits for an endless one.
+GROUP_MAX: Final = 1_000
+_BUSY_S: Final = 10.0
+_JOIN_S: Final = 30.0
+
+
+class Transaction:
+    """What a write may do: change projections by SQL, and append facts to the chained events."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._seq, self._hash = connection.execute("SELECT seq, hash FROM chain").fetchone()
+
+    def execute(self, sql: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
+        """Run one statement inside the transaction."""
+        return self._connection.execute(sql, values)
+
+    def event(
+        self,
+        kind: str,
+        body: Mapping[str, Any],
+        *,
+        at: float,
+        plan: str | None = None,
+        actor: str | None = None,
+    ) -> int:
+        """Append a fact, chained to its predecessor by its hash; return its number."""
+        seq = self._seq + 1
+        text = json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        digest = chained(self._hash, (seq, at, kind, plan, actor, text))
+        self.execute(
+            "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (seq, at, kind, plan, actor, text, digest),
+        )
+        self._seq, self._hash = seq, digest
+        return cast("int", seq)
+
+    def savepoint(self) -> tuple[int, bytes]:
+        """Remember where the chain stands, and let SQLite remember the rest."""
+        self.execute("SAVEPOINT write")
+        return self._seq, self._hash
+
+    def undo_to(self, mark: tuple[int, bytes]) -> None:
+        """Go back to a savepoint."""
+        self.execute("ROLLBACK TO write")
+        self._seq, self._hash = mark
+
+    def close_chain(self) -> None:
+        """Write where the chain ends, so that rows cut off its end are missed."""
+        self.execute("UPDATE chain SET seq = ?, hash = ?", (self._seq, self._hash))
+
+
+def chained(previous: bytes, row: tuple[Any, ...]) -> bytes:
+    """Return the hash of an event row over its predecessor's."""
+    said = json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(previous + said.encode("utf-8", "surrogatepass")).digest()
+
+
+class Ticket(Generic[T]):
+    """A write that was handed in; `result` waits for the commit that holds it."""
+
+    __slots__ = ("_error", "_finished", "_value", "write")
+
+    def __init__(self, write: Callable[[Transaction], T]) -> None:
+        self.write = write
+        self._value: T | None = None
+        self._error: BaseException | None = None
+        # A bare lock as a latch: held until the write is answered.
+        self._finished = threading.Lock()
+        self._finished.acquire()
+
+    def result(self, timeout_s: float = -1.0) -> T:
+        """Wait for the answer: the value of the write, or the error that kept it out."""
+        if not self._finished.acquire(timeout=timeout_s):
+            raise StoreError(f"The store did not answer within {timeout_s} s", code="CA6005")
+        self._finished.release()
+        if self._error is not None:
+            raise self._error
+        return cast("T", self._value)
+
+    def answer(self, value: T) -> None:
+        """Tell the caller that its write is durable."""
+        self._value = value
+        self._finished.release()
+
+    def refuse(self, error: BaseException) -> None:
+        """Tell the caller that its write is not in the store."""
+        self._error = error
+        self._finished.release()
+
+
+class Store:
+    """One SQLite file (WAL, `synchronous=FULL`) that one thread writes, for any number of callers.
+
+    A caller is answered only after the commit that holds its write is on the disk,
+    and callers that wait at the same time share one commit.
+    A write that raises is undone alone; its neighbours in the group are not harmed.
+    Reads take a connection of their own and never wait for the writer.
+    Several processes may open one file: each has its own writer, and SQLite orders them.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        queue_max: int = QUEUE_MAX,
+        fault: Callable[[str], object] | None = None,
+    ) -> None:
+        if queue_max < 1:
+            raise RequestError(f"`queue_max` must be a whole number from 1, got {queue_max!r}")
+        self.path = path
+        self._queue_max = queue_max
+        self._fault = fault or _no_fault
+        self._connection = self._opened()
+        self._changed = threading.Condition()  # guards: _queue, _closing
+        self._queue: deque[Ticket[Any]] = deque()
+        self._closing = False
+        self._readers_lock = threading.Lock()  # guards: _readers
+        self._readers: list[sqlite3.Connection] | None = []
+        self._writer = threading.Thread(target=self._run, name="ca-store-writer")
+        self._writer.start()
+
+    # -- writing ---------------------------------------------------------------------------
+
+    def write(self, write: Callable[[Transaction], T]) -> T:
+        """Do a write and return its value once it is durable."""
+        return self.submit(write).result()
+
+    def submit(self, write: Callable[[Transaction], T]) -> Ticket[T]:
+        """Hand in a write without waiting for it; wait only while too many others wait."""
+        ticket: Ticket[T] = Ticket(write)
+        with self._changed:
+            self._changed.wait_for(lambda: self._closing or len(self._queue) < self._queue_max)
+            if self._closing:
+                raise _closed("writes")
+            self._queue.append(ticket)
+            self._changed.notify_all()
+        return ticket
+
+    # -- reading ---------------------------------------------------------------------------
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """Give a read-only connection on one consistent snapshot, for the length of the block."""
+        with self._readers_lock:
+            if self._readers is None:
+                raise _closed("reads")
+            connection = self._readers.pop() if self._readers else None
+        try:
+            connection = connection or self._reader()
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise explained(error, self.path) from error
+        finally:
+            if connection is not None:
+                self._keep_reader(connection)
+
+    # -- ending ----------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Write what was accepted, then stop; closing twice is fine."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._writer.join(_JOIN_S)
+        with self._readers_lock:
+            readers, self._readers = self._readers or [], None
+        for connection in readers:
+            connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- the writer thread -----------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            while group := self._next_group():
+                self._commit(group)
+        finally:
+            self._connection.close()
+
+    def _next_group(self) -> list[Ticket[Any]]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._queue or self._closing)
+            group = [self._queue.popleft() for _ in range(min(len(self._queue), GROUP_MAX))]
+            self._changed.notify_all()
+        return group
+
+    def _commit(self, group: list[Ticket[Any]]) -> None:
+        """Write a group in one commit; if one write raises, undo that one and keep the others."""
+        try:
+            try:
+                answers = self._attempt([ticket.write for ticket in group])
+            except Exception:  # noqa: BLE001  # some write raised: each gets its own savepoint now
+                answers = self._attempt([_alone(ticket.write) for ticket in group])
+        except BaseException as error:  # noqa: BLE001  # whoever waits must be answered
+            refused = self._explained(error)
+            for ticket in group:
+                ticket.refuse(refused)
+            return
+        for ticket, answer in zip(group, answers, strict=True):
+            if isinstance(answer, _Raised):
+                ticket.refuse(self._explained(answer.error))
+            else:
+                ticket.answer(answer)
+
+    def _attempt(self, writes: list[Callable[[Transaction], Any]]) -> list[Any]:
+        self._fault("before-begin")
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            transaction = Transaction(self._connection)
+            answers = []
+            for write in writes:
+                self._fault("before-write")
+                answers.append(write(transaction))
+            transaction.close_chain()
+            self._fault("before-commit")
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+        self._fault("after-commit")
+        return answers
+
+    def _explained(self, error: BaseException) -> BaseException:
+        return explained(error, self.path) if isinstance(error, sqlite3.Error) else error
+
+    # -- opening ---------------------------------------------------------------------------
+
+    def _opened(self) -> sqlite3.Connection:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"The folder `{self.path.parent}` of the store cannot be made: {error.strerror}",
+                code="CA6007",
+                hint="Name another file in the setting `store`",
+            ) from error
+        connection = None
+        try:
+            connection = self._connected()
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            migrate(connection)
+        except sqlite3.Error as error:
+            if connection is not None:
+                connection.close()
+            raise explained(error, self.path) from error
+        except BaseException:
+            if connection is not None:
+                connection.close()
+            raise
+        return connection
+
+    def _reader(self) -> sqlite3.Connection:
+        connection = self._connected()
+        connection.execute("PRAGMA query_only = ON")
+        return connection
+
+    def _keep_reader(self, connection: sqlite3.Connection) -> None:
+        with self._readers_lock:
+            if self._readers is not None:
+                self._readers.append(connection)
+                return
+        connection.close()
+
+    def _connected(self) -> sqlite3.Connection:
+        return sqlite3.connect(
+            self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+        )
+
+
+def _closed(what: str) -> StoreError:
+    return StoreError(f"The store is closed and takes no more {what}", code="CA6001")
+
+
+class _Raised:
+    """A write that raised, where its neighbours did not."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+def _alone(write: Callable[[Transaction], T]) -> Callable[[Transaction], T | _Raised]:
+    def run(transaction: Transaction) -> T | _Raised:
+        mark = transaction.savepoint()
+        try:
+            return write(transaction)
+        except Exception as error:  # noqa: BLE001  # handed to the caller of this write alone
+            transaction.undo_to(mark)
+            return _Raised(error)
+        finally:
+            transaction.execute("RELEASE write")
+
+    return run
+
+
+def _no_fault(_: str) -> None:
+    """Do nothing: tests put something here that fails or dies at a named point."""
