@@ -108,6 +108,8 @@ def _explore(
         "invariant": invariant,
         "detect_io": False,
         "reproduce_on_failure": 0,
+        # What is installed into site-packages is not traced unless it is named.
+        "trace_packages": ["cleveragents", "cleveragents.*"],
     }
     started_s = time.perf_counter()
     dpor = frontrun.explore(
