@@ -138,6 +138,20 @@ class CalendarDay:
         return cls(date.isoformat(), f"{date:%Y-%m}", *midnights)
 
 
+def known_kind(kind: str) -> str:
+    """Return the kind of a scope, or refuse what is none."""
+    if kind not in SCOPE_KINDS:
+        raise RequestError(f"A kind of scope must be one of {SCOPE_KINDS}, got {kind!r}")
+    return kind
+
+
+def positive_s(name: str, seconds: float) -> float:
+    """Return a number of seconds above 0, or refuse it with the name of its option."""
+    if not seconds > 0:
+        raise RequestError(f"`{name}` must be a number of seconds above 0, got {seconds!r}")
+    return seconds
+
+
 def zone_of(zone: str | tzinfo) -> tzinfo:
     """Return the zone whose midnight turns the day."""
     if isinstance(zone, tzinfo):

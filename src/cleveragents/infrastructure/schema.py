@@ -54,7 +54,7 @@ def _version_of_ours(connection: sqlite3.Connection) -> int:
         )
     if version > len(steps()):
         raise StoreError(
-            f"The store has version {version}, the newest that this program knows is {len(steps())}",
+            f"The store has version {version}, newer than {len(steps())}, the newest known here",
             code="CA6002",
             facts={"version": version, "known": len(steps())},
             hint="Install the version of CleverAgents that wrote it, or a newer one",

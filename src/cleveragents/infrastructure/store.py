@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
 import sqlite3
@@ -50,7 +51,7 @@ class Transaction:
         actor: str | None = None,
     ) -> int:
         """Append a fact, chained to its predecessor by its hash; return its number."""
-        seq = self._seq + 1
+        seq, at = self._seq + 1, float(at)  # as SQLite gives it back, or the hash would differ
         text = json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
         digest = chained(self._hash, (seq, at, kind, plan, actor, text))
         self.execute(
@@ -142,8 +143,11 @@ class Store:
         self._closing = False
         self._readers_lock = threading.Lock()  # guards: _readers
         self._readers: list[sqlite3.Connection] | None = []
-        self._writer = threading.Thread(target=self._run, name="ca-store-writer")
+        # A daemon, so that a store that nobody closes does not keep the interpreter alive;
+        # it still writes what was accepted, because the interpreter closes it on its way out.
+        self._writer = threading.Thread(target=self._run, name="ca-store-writer", daemon=True)
         self._writer.start()
+        atexit.register(self.close)
 
     # -- writing ---------------------------------------------------------------------------
 
@@ -192,6 +196,7 @@ class Store:
             self._closing = True
             self._changed.notify_all()
         self._writer.join(_JOIN_S)
+        atexit.unregister(self.close)
         with self._readers_lock:
             readers, self._readers = self._readers or [], None
         for connection in readers:

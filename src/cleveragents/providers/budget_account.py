@@ -15,7 +15,7 @@ from cleveragents.domain.money import Money
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cleveragents.providers.reservation import Bill, Reservation
+    from cleveragents.providers.reservation import Reservation
 
 #: Above every sum that can be reached: comparing with it is cheaper than asking for None.
 UNLIMITED: Final = 10**30
@@ -55,7 +55,7 @@ class Account:
         while self._warnings and self.spent >= self._warnings[0][0]:
             _, share, limit = self._warnings.pop(0)
             self._reported.add((limit, share))
-            notices.append(_threshold_reached(self.balance(), share, limit))
+            notices.append(threshold_reached(self.key, Money(self.spent), share, limit))
         return notices
 
     def balance(self) -> Balance:
@@ -83,13 +83,6 @@ def charge(accounts: Iterable[Account], pico: int) -> None:
     """Add to what each account has spent; a negative amount takes back."""
     for account in accounts:
         account.spent += pico
-
-
-def raise_bill(bill: Bill, pico: int) -> None:
-    """Add what a bill exceeds what is charged for it by now: in any order the largest counts."""
-    more = max(0, pico - bill.billed)
-    bill.billed += more
-    charge(bill.accounts, more)
 
 
 def pass_thresholds(accounts: Iterable[Account]) -> list[Notice]:
@@ -147,15 +140,17 @@ def _facts(reservation: Reservation) -> dict[str, object]:
     }
 
 
-def _threshold_reached(balance: Balance, share: float, limit: Limit) -> Notice:
+def threshold_reached(key: str, spent: Money, share: float, limit: Limit) -> Notice:
+    """Return the notice for spending that reached a share of a limit."""
+    kind, _, name = key.partition(":")
     hardness = "hard" if limit.hard else "soft"
     return Notice(
         "CA2104",
-        f"Spending of {balance.kind} `{balance.name}` reached {share:.0%} of its {hardness} budget",
+        f"Spending of {kind} `{name}` reached {share:.0%} of its {hardness} budget",
         {
-            "scope": scope_key(balance.kind, balance.name),
+            "scope": key,
             "share": share,
-            "spent": balance.spent,
+            "spent": spent,
             "limit": limit.amount,
             "hard": limit.hard,
         },

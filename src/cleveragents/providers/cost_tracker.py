@@ -8,11 +8,12 @@ from datetime import UTC, date, tzinfo
 from typing import TYPE_CHECKING, Final
 
 from cleveragents.domain.budget import (
-    SCOPE_KINDS,
     Balance,
     CalendarDay,
     Limit,
     Scopes,
+    known_kind,
+    positive_s,
     scope_key,
     zone_of,
 )
@@ -25,12 +26,12 @@ from cleveragents.providers.budget_account import (
     charge,
     overrun,
     pass_thresholds,
-    raise_bill,
     refusal,
     take_back,
     unconfirmed,
 )
 from cleveragents.providers.reservation import Bill, Outcome, Reservation, State
+from cleveragents.providers.settlement import settlement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -70,7 +71,7 @@ class CostTracker:
         daily = () if daily_budget is None else (Limit("day", daily_budget),)
         self._clock = clock or time.time
         self._zone = zone_of(zone)
-        self._ttl_s = _positive_s("reservation_ttl_s", reservation_ttl_s)
+        self._ttl_s = positive_s("reservation_ttl_s", reservation_ttl_s)
         self._on_notice = on_notice
 
         # guards: everything below, the accounts, and the state of every reservation
@@ -134,7 +135,7 @@ class CostTracker:
         if not day.starts_at <= now < day.ends_at:
             day = self._day_at(now)
         keys = () if scopes is None else scopes.keys
-        expires_at = now + (self._ttl_s if ttl_s is None else _positive_s("ttl_s", ttl_s))
+        expires_at = now + (self._ttl_s if ttl_s is None else positive_s("ttl_s", ttl_s))
         with self._daily_costs_lock:
             accounts = day.routes.get(keys) or self._open_route_locked(day, keys)
             for account in accounts:
@@ -198,7 +199,7 @@ class CostTracker:
 
     def renew(self, reservation: Reservation, ttl_s: float | None = None) -> bool:
         """Give an open reservation more time from now on; false when it has ended."""
-        more_s = self._ttl_s if ttl_s is None else _positive_s("ttl_s", ttl_s)
+        more_s = self._ttl_s if ttl_s is None else positive_s("ttl_s", ttl_s)
         expires_at = self._clock() + more_s
         with self._daily_costs_lock:
             if reservation.state is not State.OPEN:
@@ -263,7 +264,7 @@ class CostTracker:
 
     def balance(self, kind: str, name: str) -> Balance:
         """Return what one scope has spent and promised."""
-        key = scope_key(_known_kind(kind), name)
+        key = scope_key(known_kind(kind), name)
         self.expire()
         with self._daily_costs_lock:
             found = next((one for one in self._accounts_locked() if one.key == key), None)
@@ -278,7 +279,7 @@ class CostTracker:
 
     def spend_by(self, kind: str) -> dict[str, Money]:
         """Return what was spent by day, month, plan, session, actor, model or label."""
-        _known_kind(kind)
+        known_kind(kind)
         return {one.name: one.spent for one in self.report() if one.kind == kind}
 
     # -- what the lock must be held for ----------------------------------------------------
@@ -306,7 +307,9 @@ class CostTracker:
         bill = self._bills.get(key)
         if bill is None:
             bill = self._bills[key] = Bill(accounts, 0)
-        raise_bill(bill, pico)
+        more = max(0, pico - bill.billed)
+        bill.billed += more
+        charge(bill.accounts, more)
         return bill.accounts
 
     def _settle_again_locked(self, reservation: Reservation, pico: int, key: str | None) -> Outcome:
@@ -317,16 +320,20 @@ class CostTracker:
             known = reservation.bill or reservation
         if key is not None:
             self._bills[key] = known or reservation
-        if known is None:
-            self._end_locked(reservation, State.SETTLED, pico)
-            if state is not State.OPEN:
-                return Outcome.LATE
-            return _CHARGED if pico <= reservation.pico else _OVERRUN
+        effect = settlement(
+            state,
+            reservation.pico,
+            reservation.billed,
+            pico,
+            None if known is None else known.billed,
+        )
         if state is not State.SETTLED:
-            self._end_locked(reservation, State.SETTLED, 0)
+            self._end_locked(reservation, State.SETTLED, effect.billed)
             reservation.bill = known
-        raise_bill(known, pico)
-        return Outcome.REPEATED
+        if known is not None:
+            known.billed += effect.raised
+            charge(known.accounts, effect.raised)
+        return effect.outcome
 
     def _leave_unconfirmed_locked(self, reservation: Reservation) -> list[Notice]:
         self._end_locked(reservation, State.UNCONFIRMED, reservation.pico)
@@ -382,15 +389,3 @@ class CostTracker:
 def _others(limits: Iterable[Limit], limit: Limit) -> tuple[Limit, ...]:
     place = (limit.kind, limit.name, limit.hard)
     return tuple(one for one in limits if (one.kind, one.name, one.hard) != place)
-
-
-def _known_kind(kind: str) -> str:
-    if kind not in SCOPE_KINDS:
-        raise RequestError(f"A kind of scope must be one of {SCOPE_KINDS}, got {kind!r}")
-    return kind
-
-
-def _positive_s(name: str, seconds: float) -> float:
-    if not seconds > 0:
-        raise RequestError(f"`{name}` must be a number of seconds above 0, got {seconds!r}")
-    return seconds

@@ -1,0 +1,273 @@
+"""The ledger: what happened to money, as writes of the store.
+
+Every write is a `money.*` event with what it adds to `spent` and `held` of its accounts,
+and changes the projection (`accounts`, `reservations`, `bills`) in the same transaction.
+SQLite runs one transaction at a time, whoever asks, so every check here is exact
+for all threads of all processes on the file; group commit lets many calls share one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from cleveragents.domain.budget import Balance, Limit
+from cleveragents.domain.money import Money
+from cleveragents.infrastructure.limits import hard_limit_of, limits_of, pass_thresholds
+from cleveragents.providers.budget_account import refusal
+from cleveragents.providers.reservation import Outcome, State
+from cleveragents.providers.settlement import settlement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from cleveragents.domain.event import Notice
+    from cleveragents.infrastructure.store import Transaction
+
+_ADD: Final = (
+    "INSERT INTO accounts VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE "
+    "SET spent = spent + excluded.spent, held = held + excluded.held"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """One reservation as the ledger knows it."""
+
+    id: str
+    state: State
+    pico: int
+    billed: int
+    keys: tuple[str, ...]
+    expires_at: float
+    bill: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """What a write did: its outcome, what stands charged, and what a user should know."""
+
+    outcome: Outcome
+    charged: int
+    promise: Promise
+    notices: tuple[Notice, ...] = ()
+
+
+def record(
+    keys: tuple[str, ...], pico: int, bill: str | None, at: float
+) -> Callable[[Transaction], tuple[Notice, ...]]:
+    """Charge a bill without a reservation; a named one only for what is new of it."""
+
+    def write(tx: Transaction) -> tuple[Notice, ...]:
+        charged, more = keys, pico
+        known = None if bill is None else _bill(tx, bill)
+        if known is not None:
+            charged, more = known.keys, max(0, pico - known.billed)
+            _raise_bill(tx, known, more)
+        elif bill is not None:
+            tx.execute("INSERT INTO bills VALUES (?, ?, ?, NULL)", (bill, pico, json.dumps(keys)))
+        _post(tx, "money.recorded", charged, at, spent=more, bill=bill)
+        return pass_thresholds(tx, charged, at)
+
+    return write
+
+
+def reserve(promise: Promise, process: str, at: float) -> Callable[[Transaction], Promise]:
+    """Promise money on every account, or refuse before anything is written."""
+
+    def write(tx: Transaction) -> Promise:
+        for balance in balances(tx, promise.keys):
+            taken = balance.spent.pico + balance.promised.pico + promise.pico
+            if balance.limit is not None and taken > balance.limit.pico:
+                raise refusal(balance, Money(promise.pico))
+        tx.execute(
+            "INSERT INTO reservations VALUES (?, ?, 'open', ?, 0, NULL, ?, ?)",
+            (promise.id, process, promise.pico, json.dumps(promise.keys), promise.expires_at),
+        )
+        _post(tx, "money.reserved", promise.keys, at, held=promise.pico, reservation=promise.id)
+        return promise
+
+    return write
+
+
+def settle(
+    reservation: str, pico: int, bill: str | None, at: float
+) -> Callable[[Transaction], Posted]:
+    """Charge what a call really cost; the same bill again adds only what it exceeds the first."""
+
+    def write(tx: Transaction) -> Posted:
+        promise = promise_of(tx, reservation)
+        known = _known(tx, promise, bill)
+        effect = settlement(
+            promise.state,
+            promise.pico,
+            promise.billed,
+            pico,
+            None if known is None else known.billed,
+        )
+        if known is not None and effect.raised:
+            _raise_bill(tx, known, effect.raised)
+            _post(tx, "money.raised", known.keys, at, spent=effect.raised, bill=known.key)
+        if bill is not None and _bill(tx, bill) is None:
+            own = reservation if known is None else known.reservation
+            tx.execute(
+                "INSERT INTO bills VALUES (?, ?, ?, ?)",
+                (bill, pico, json.dumps(promise.keys), own),
+            )
+        elsewhere = known.key if known is not None and known.reservation != reservation else None
+        ended = promise
+        if promise.state is not State.SETTLED:
+            ended = _end(tx, promise, State.SETTLED, effect.billed, at)
+            tx.execute("UPDATE reservations SET bill = ? WHERE id = ?", (elsewhere, reservation))
+        charged = effect.billed if known is None else known.billed + effect.raised
+        notices = pass_thresholds(tx, known.keys if known else promise.keys, at)
+        return Posted(effect.outcome, charged, ended, notices)
+
+    return write
+
+
+def release(reservation: str, at: float) -> Callable[[Transaction], Posted]:
+    """Give a promise, or the charge for silence, back."""
+
+    def write(tx: Transaction) -> Posted:
+        promise = promise_of(tx, reservation)
+        if promise.state in {State.SETTLED, State.RELEASED}:
+            return Posted(Outcome.KEPT, promise.billed, promise)
+        ended = _end(tx, promise, State.RELEASED, 0, at)
+        return Posted(Outcome.RELEASED, 0, ended)
+
+    return write
+
+
+def abandon(reservation: str, at: float) -> Callable[[Transaction], Posted]:
+    """Charge an open reservation at its upper bound, because nothing is heard of its call."""
+
+    def write(tx: Transaction) -> Posted:
+        promise = promise_of(tx, reservation)
+        if promise.state is not State.OPEN:
+            return Posted(Outcome.KEPT, promise.billed, promise)
+        ended = _end(tx, promise, State.UNCONFIRMED, promise.pico, at)
+        return Posted(Outcome.LATE, promise.pico, ended, pass_thresholds(tx, promise.keys, at))
+
+    return write
+
+
+def renew(reservation: str, expires_at: float) -> Callable[[Transaction], bool]:
+    """Give an open reservation more time; false when it has ended."""
+    return lambda tx: (
+        tx.execute(
+            "UPDATE reservations SET expires_at = ? WHERE id = ? AND state = 'open'",
+            (expires_at, reservation),
+        ).rowcount
+        == 1
+    )
+
+
+def expire(at: float, own: str) -> Callable[[Transaction], tuple[Posted, ...]]:
+    """Charge every open reservation whose time is over, or whose process died; ours lives."""
+
+    def write(tx: Transaction) -> tuple[Posted, ...]:
+        rows = tx.execute(
+            "SELECT id FROM reservations WHERE state = 'open' AND (expires_at <= ? OR process "
+            "NOT IN (SELECT id FROM processes WHERE alive_until > ? OR id = ?)) "
+            "ORDER BY expires_at, id",
+            (at, at, own),
+        ).fetchall()
+        return tuple(abandon(row[0], at)(tx) for row in rows)
+
+    return write
+
+
+def promise_of(tx: Any, reservation: str) -> Promise:
+    """Return a reservation as it stands; it must be there."""
+    row = tx.execute(
+        "SELECT id, state, pico, billed, keys, expires_at, bill FROM reservations WHERE id = ?",
+        (reservation,),
+    ).fetchone()
+    return promise_from(row)
+
+
+def promise_from(row: tuple[Any, ...]) -> Promise:
+    """Build a reservation from its row."""
+    name, state, pico, billed, keys, expires_at, bill = row
+    return Promise(name, State(state), pico, billed, tuple(json.loads(keys)), expires_at, bill)
+
+
+def balances(tx: Any, keys: Iterable[str]) -> list[Balance]:
+    """Return what each scope has spent and promised, with its hard limit, in the order asked."""
+    limits = limits_of(tx)
+    found = []
+    for key in keys:
+        row = tx.execute("SELECT spent, held FROM accounts WHERE key = ?", (key,)).fetchone()
+        spent, held = row or (0, 0)
+        found.append(balance_from(key, spent, held, limits))
+    return found
+
+
+def balance_from(key: str, spent: int, held: int, limits: tuple[Limit, ...]) -> Balance:
+    """Build a balance from an account's row."""
+    kind, _, name = key.partition(":")
+    return Balance(kind, name, Money(spent), Money(held), hard_limit_of(key, limits))
+
+
+@dataclass(frozen=True, slots=True)
+class _Bill:
+    """A bill that counts: a named one, or a settled reservation's own, which has no name."""
+
+    key: str | None
+    billed: int
+    keys: tuple[str, ...]
+    reservation: str | None
+
+
+def _known(tx: Transaction, promise: Promise, bill: str | None) -> _Bill | None:
+    known = None if bill is None else _bill(tx, bill)
+    if known is None and promise.state is State.SETTLED:
+        if promise.bill is not None:
+            return _bill(tx, promise.bill)
+        return _Bill(None, promise.billed, promise.keys, promise.id)
+    return known
+
+
+def _bill(tx: Transaction, key: str) -> _Bill | None:
+    row = tx.execute(
+        "SELECT b.key, coalesce(r.billed, b.billed), b.keys, b.reservation FROM bills b "
+        "LEFT JOIN reservations r ON r.id = b.reservation WHERE b.key = ?",
+        (key,),
+    ).fetchone()
+    return None if row is None else _Bill(row[0], row[1], tuple(json.loads(row[2])), row[3])
+
+
+def _raise_bill(tx: Transaction, bill: _Bill, more: int) -> None:
+    # A bill that belongs to a reservation is kept there, so that both names of it agree.
+    if bill.reservation is not None:
+        tx.execute(
+            "UPDATE reservations SET billed = billed + ? WHERE id = ?", (more, bill.reservation)
+        )
+    else:
+        tx.execute("UPDATE bills SET billed = billed + ? WHERE key = ?", (more, bill.key))
+
+
+def _end(tx: Transaction, promise: Promise, state: State, billed: int, at: float) -> Promise:
+    """Move a reservation to a state, putting a bill in place of what it holds by now."""
+    held = -promise.pico if promise.state is State.OPEN else 0
+    tx.execute(
+        "UPDATE reservations SET state = ?, billed = ? WHERE id = ?",
+        (state.value, billed, promise.id),
+    )
+    spent = billed - promise.billed
+    kind = f"money.{state.value}"
+    _post(tx, kind, promise.keys, at, spent=spent, held=held, reservation=promise.id)
+    return replace(promise, state=state, billed=billed)
+
+
+def _post(
+    tx: Transaction, kind: str, keys: tuple[str, ...], at: float, **about: int | str | None
+) -> None:
+    """Append one entry and add it to the balances that it is about."""
+    body: dict[str, Any] = {"keys": keys, "spent": 0, "held": 0, **about}
+    names = dict(key.split(":", 1) for key in keys)
+    tx.event(kind, body, at=at, plan=names.get("plan"), actor=names.get("actor"))
+    for key in keys:
+        tx.execute(_ADD, (key, body["spent"], body["held"]))
