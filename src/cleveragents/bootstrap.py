@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from cleveragents.application.memory_changesets import InMemoryChangesetStore
 from cleveragents.application.services.acms_pipeline import (
     CircuitBreaker,
     ContextPipeline,
+    ContextRequest,
     ExecutionLimits,
     ParallelStrategyExecutor,
 )
@@ -20,20 +21,28 @@ from cleveragents.application.services.error_recovery_service import (
 from cleveragents.application.services.plan_execution_context import PlanExecutionContext
 from cleveragents.application.services.recovery_policy import RecoveryPolicy
 from cleveragents.domain.budget import Limit
+from cleveragents.infrastructure.durable_cost_tracker import DurableCostTracker
+from cleveragents.infrastructure.sqlite_changesets import SqliteChangesetStore
+from cleveragents.infrastructure.sqlite_errors import SqliteErrorJournal
 from cleveragents.providers.cost_tracker import CostTracker
 from cleveragents.providers.pricing import PriceTable
-from cleveragents.settings import Settings
+from cleveragents.settings import Settings, load
 from cleveragents.strategies.explicit_files import ExplicitFiles
 from cleveragents.strategies.identifier_match import IdentifierMatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from cleveragents.application.ports import ChangesetStore
     from cleveragents.application.services.circuit_breaker import StateChange
     from cleveragents.domain.error_record import Decision, ErrorRecord
     from cleveragents.domain.event import Notice
     from cleveragents.domain.strategy import Strategy
+    from cleveragents.infrastructure.store import Store
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +56,12 @@ class Listeners:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What may be put in place of the usual parts; None means the usual one."""
+    """What may be put in place of the usual parts; None means the usual one.
 
+    With a `store`, money, errors and changes are durable; without one they live in memory.
+    """
+
+    store: Store | None = None
     strategies: Sequence[Strategy] | None = None
     changesets: ChangesetStore | None = None
     prices: PriceTable | None = None
@@ -57,6 +70,8 @@ class Parts:
 
 class Container:
     """One of each service, shared by every plan, actor and thread of a process.
+
+    Without `settings` it takes those in force: environment, then file, then defaults.
 
     Every service is thread-safe by its own guarantee, and so is `plan_context`:
     all callers that name one plan get one and the same context, whoever comes first.
@@ -68,15 +83,15 @@ class Container:
         parts: Parts | None = None,
         listeners: Listeners | None = None,
     ) -> None:
-        self.settings = settings or Settings()
+        self.settings = load()[0] if settings is None else settings
         given, told = parts or Parts(), listeners or Listeners()
-        self.changesets = given.changesets or InMemoryChangesetStore()
-        self.prices = given.prices or PriceTable()
-        self.cost_tracker = _cost_tracker(self.settings, told)
+        self.changesets = _given(given.changesets, lambda: _changesets(given.store))
+        self.prices = _given(given.prices, PriceTable)
+        self.cost_tracker = _cost_tracker(self.settings, given.store, told)
         self.breaker = CircuitBreaker(
             self.settings.breaker_failures_max,
             pause_s=self.settings.breaker_pause_s,
-            pause_s_max=max(self.settings.breaker_pause_s_max, self.settings.breaker_pause_s),
+            pause_s_max=self.settings.breaker_pause_s_max,
             on_change=told.on_breaker,
         )
         self.executor = ParallelStrategyExecutor(
@@ -93,9 +108,10 @@ class Container:
         )
         self.errors = ErrorRecoveryService(
             RecoverySettings(
-                policy=given.recovery or RecoveryPolicy(),
+                policy=_given(given.recovery, RecoveryPolicy),
                 kept_max=self.settings.error_records_kept_max,
             ),
+            journal=None if given.store is None else SqliteErrorJournal(given.store),
             listener=told.on_error,
         )
         self._plan_contexts_lock = threading.Lock()  # guards: _plan_contexts
@@ -110,8 +126,17 @@ class Container:
                 known = self._plan_contexts[plan_id] = fresh
             return known
 
+    def request(self, task: str, root: Path, files: tuple[str, ...] = ()) -> ContextRequest:
+        """Return a request for context with the room that the settings give."""
+        return ContextRequest(task, root, files, self.settings.context_tokens_max)
+
     def close(self) -> tuple[str, ...]:
-        """Stop the threads; return the names of those that could not be joined."""
+        """Stop the threads; return the names of those that could not be joined.
+
+        A store that was given stays open: whoever opened it closes it.
+        """
+        if isinstance(self.cost_tracker, DurableCostTracker):
+            self.cost_tracker.close()
         return self.executor.close()
 
     def __enter__(self) -> Self:
@@ -121,12 +146,22 @@ class Container:
         self.close()
 
 
-def _cost_tracker(settings: Settings, told: Listeners) -> CostTracker:
+def _given(part: T | None, usual: Callable[[], T]) -> T:
+    # Not `part or usual()`: an empty store is falsy, and still the one that was given.
+    return usual() if part is None else part
+
+
+def _changesets(store: Store | None) -> ChangesetStore:
+    return InMemoryChangesetStore() if store is None else SqliteChangesetStore(store)
+
+
+def _cost_tracker(settings: Settings, store: Store | None, told: Listeners) -> CostTracker:
     month = settings.monthly_budget_usd
-    return CostTracker(
-        settings.daily_budget_usd,
-        limits=() if month is None else (Limit("month", month),),
-        zone=settings.zone,
-        reservation_ttl_s=settings.reservation_ttl_s,
-        on_notice=told.on_notice,
-    )
+    options: dict[str, Any] = {
+        "daily_budget": settings.daily_budget_usd,
+        "limits": () if month is None else (Limit("month", month),),
+        "zone": settings.zone,
+        "reservation_ttl_s": settings.reservation_ttl_s,
+        "on_notice": told.on_notice,
+    }
+    return CostTracker(**options) if store is None else DurableCostTracker(store, **options)

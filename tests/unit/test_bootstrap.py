@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from cleveragents.application.memory_changesets import InMemoryChangesetStore
 from cleveragents.bootstrap import Container, Listeners, Parts
+from cleveragents.domain.budget import Limit
+from cleveragents.domain.changeset import ChangeEntry
 from cleveragents.domain.context_request import ContextRequest
 from cleveragents.domain.errors import BudgetExceeded
+from cleveragents.infrastructure.store import Store
 from cleveragents.settings import Settings
 
 
@@ -13,7 +19,7 @@ def test_container_wires_the_settings_into_the_services():
         daily_budget_usd=1,
         monthly_budget_usd=2,
         breaker_failures_max=1,
-        breaker_pause_s=900,
+        breaker_pause_s=600,
         error_records_kept_max=2,
     )
     with Container(settings) as services:
@@ -35,6 +41,39 @@ def test_listeners_hear_of_money_errors_and_breakers():
         services.breaker.record_failure("s")
         services.errors.record_error("p", ValueError("x"))
     assert [type(one).__name__ for one in heard] == ["Notice", "StateChange", "ErrorRecord"]
+
+
+def test_given_parts_are_used_even_when_they_are_empty():
+    class EmptyStore(InMemoryChangesetStore):
+        def __len__(self) -> int:
+            return 0
+
+    store = EmptyStore()
+    with Container(Settings(), Parts(changesets=store)) as services:
+        assert services.changesets is store
+
+
+def test_settings_in_force_are_those_of_the_environment(monkeypatch):
+    monkeypatch.setenv("CLEVERAGENTS_DAILY_BUDGET_USD", "5")
+    monkeypatch.setenv("CLEVERAGENTS_CONTEXT_TOKENS_MAX", "123")
+    with Container() as services:
+        assert services.cost_tracker.limits == (Limit("day", 5),)
+        assert services.request("x", Path()).tokens_max == 123
+
+
+def test_money_errors_and_changes_survive_with_a_store(tmp_path):
+    for expected in (1, 2):
+        with (
+            Store(tmp_path / "state.db") as store,
+            Container(Settings(), Parts(store=store)) as one,
+        ):
+            one.cost_tracker.record_usage(1)
+            one.errors.record_error("p", ValueError("x"))
+            with one.plan_context("p").changeset():
+                one.plan_context("p").record_change(ChangeEntry.create("a.txt", "a"))
+            assert one.cost_tracker.get_daily_spend() == expected
+            assert one.errors.history("p").count == expected
+            assert len(one.changesets.of_plan("p")) == expected
 
 
 def test_every_caller_of_one_plan_gets_one_context():

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from cleveragents.domain.changeset import Changeset
-from cleveragents.domain.errors import InternalError, PlanError
+from cleveragents.domain.changeset_rules import (
+    check_open,
+    check_owner,
+    claimed_id,
+    never_started,
+    short_id,
+)
 from cleveragents.domain.net_change import Overlay, change_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cleveragents.domain.changeset import ChangeEntry, Content
-
-# A source of ids that repeats itself this often in a row is broken.
-_ID_ATTEMPTS_MAX: Final = 100
-
-
-def _short_id() -> str:
-    return secrets.token_hex(5)
 
 
 @dataclass(slots=True)
@@ -43,7 +41,7 @@ class InMemoryChangesetStore:
     """
 
     def __init__(
-        self, *, new_id: Callable[[], str] = _short_id, clock: Callable[[], float] = time.time
+        self, *, new_id: Callable[[], str] = short_id, clock: Callable[[], float] = time.time
     ) -> None:
         self._new_id = new_id
         self._clock = clock
@@ -61,15 +59,18 @@ class InMemoryChangesetStore:
         attempt: int | None = None,
     ) -> str:
         """Open a changeset of a plan and return its id."""
-        for _ in range(_ID_ATTEMPTS_MAX):
+
+        def claim(changeset_id: str) -> bool:
             head = Changeset(
-                id=f"c-{self._new_id()}", plan_id=plan_id, actor=actor, node=node, attempt=attempt
+                id=changeset_id, plan_id=plan_id, actor=actor, node=node, attempt=attempt
             )
             with self._lock:
-                if self._changesets.get(head.id) is None:
+                free = self._changesets.get(changeset_id) is None
+                if free:
                     self._add_locked(head)
-                    return head.id
-        raise InternalError(f"The source of changeset ids repeated itself {_ID_ATTEMPTS_MAX} times")
+            return free
+
+        return claimed_id(self._new_id, claim)
 
     def record(self, changeset_id: str, entry: ChangeEntry) -> None:
         """Append an entry to an open changeset, or refuse it and change nothing."""
@@ -78,7 +79,7 @@ class InMemoryChangesetStore:
         change = change_of(entry)
         with self._lock:
             kept = self._open_locked(changeset_id)
-            _check_owner(kept.head, entry)
+            check_owner(kept.head, entry)
             kept.overlay.add([change])
             kept.entries.append(self._sharing_locked(entry))
 
@@ -112,24 +113,13 @@ class InMemoryChangesetStore:
 
     def _open_locked(self, changeset_id: str) -> _Kept:
         kept = self._kept_locked(changeset_id)
-        if kept.head.finished:
-            raise PlanError(
-                f"Changeset `{changeset_id}` is finished and takes no more changes",
-                code="CA4002",
-                facts={"changeset": changeset_id},
-                hint="Start a new changeset and record into that",
-            )
+        check_open(kept.head)
         return kept
 
     def _kept_locked(self, changeset_id: str) -> _Kept:
         kept = self._changesets.get(changeset_id)
         if kept is None:
-            raise PlanError(
-                f"Changeset {changeset_id!r} was never started",
-                code="CA4002",
-                facts={"changeset": changeset_id},
-                hint="Pass an id that `start_changeset()` returned",
-            )
+            raise never_started(changeset_id)
         return kept
 
     def _sharing_locked(self, entry: ChangeEntry) -> ChangeEntry:
@@ -138,16 +128,3 @@ class InMemoryChangesetStore:
         if before is entry.before and after is entry.after:
             return entry
         return replace(entry, before=before, after=after)
-
-
-def _check_owner(changeset: Changeset, entry: ChangeEntry) -> None:
-    """Refuse an entry that says itself that it is another's."""
-    for what in ("actor", "node", "attempt"):
-        owner, maker = getattr(changeset, what), getattr(entry, what)
-        if None not in {owner, maker} and owner != maker:
-            raise PlanError(
-                f"Changeset `{changeset.id}` is of {what} {owner!r}, the change is of {maker!r}",
-                code="CA4003",
-                facts={"changeset": changeset.id, what: maker},
-                hint=f"Record it into the changeset of {what} {maker!r}",
-            )

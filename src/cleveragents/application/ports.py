@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cleveragents.domain.changeset import ChangeEntry, Changeset
+    from cleveragents.domain.error_record import Decision, ErrorRecord, HistorySnapshot, Standing
 
 
 class ChangesetStore(Protocol):
@@ -44,4 +47,48 @@ class ChangesetStore(Protocol):
 
     def of_plan(self, plan_id: str) -> tuple[Changeset, ...]:
         """Return snapshots of a plan's changesets in the order in which they were started."""
+        ...
+
+
+class ErrorJournal(Protocol):
+    """Keeps every error and decision of every plan, and the retry tokens that decisions cost.
+
+    Every method is atomic and safe to call from any thread, and from every process that shares the
+    journal. What a method returned is kept; what a method refused left no trace.
+    A function that is handed in may run more than once for one call, on a fresh mapping each time:
+    it may change the mapping it gets, and nothing else. The mapping holds, for each of the named
+    buckets that is not full, how many tokens are missing in it.
+    """
+
+    def add(self, draft: ErrorRecord, *, loop_after: int | None) -> ErrorRecord:
+        """Keep a record; return it with its plan's next number, and as a loop if it is one.
+
+        It is a loop when its fault came this often in its node; with None it never is.
+        """
+        ...
+
+    def decide(
+        self,
+        record: ErrorRecord,
+        rule: Callable[[Standing, dict[str, int]], Decision],
+        *,
+        buckets: tuple[str, ...],
+        at: float,
+    ) -> Decision:
+        """Decide about a record by a rule; keep the decision and its price, return it numbered."""
+        ...
+
+    def succeed(
+        self,
+        plan_id: str,
+        node: str | None,
+        give_back: Callable[[dict[str, int]], object],
+        *,
+        buckets: tuple[str, ...],
+    ) -> None:
+        """Start counting a node's tries anew, and give tokens back."""
+        ...
+
+    def history(self, plan_id: str, *, kept_max: int) -> HistorySnapshot:
+        """Return the last records and decisions of a plan, at most this many, and exact counts."""
         ...

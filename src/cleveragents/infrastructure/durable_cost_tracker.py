@@ -116,8 +116,10 @@ class DurableCostTracker(CostTracker):
         promise = ledger.Promise(
             f"r-{secrets.token_hex(8)}", State.OPEN, pico, 0, self._keys(scopes, now), expires_at
         )
-        write = ledger.reserve(promise, self._process, now)
-        return DurableReservation(self, self._store.write(write))
+        refused = self._store.write(ledger.reserve(promise, self._process, now))
+        if refused is not None:
+            raise refused
+        return DurableReservation(self, promise)
 
     def settle(
         self, reservation: Reservation, actual: Amount, *, key: str | None = None
@@ -127,7 +129,7 @@ class DurableCostTracker(CostTracker):
         ours = _durable(reservation)
         posted = self._store.write(ledger.settle(ours.id, pico, key, self._clock()))
         self._adopt(ours, posted)
-        if posted.outcome is Outcome.OVERRUN:
+        if posted.over:
             self._tell([overrun(ours)])
         return posted.outcome
 

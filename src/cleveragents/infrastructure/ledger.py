@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from cleveragents.domain.budget import Balance, Limit
+from cleveragents.domain.errors import RequestError
 from cleveragents.domain.money import Money
 from cleveragents.infrastructure.limits import hard_limit_of, limits_of, pass_thresholds
 from cleveragents.providers.budget_account import refusal
@@ -22,6 +23,7 @@ from cleveragents.providers.settlement import settlement
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from cleveragents.domain.errors import BudgetExceeded
     from cleveragents.domain.event import Notice
     from cleveragents.infrastructure.store import Transaction
 
@@ -52,6 +54,7 @@ class Posted:
     charged: int
     promise: Promise
     notices: tuple[Notice, ...] = ()
+    over: bool = False
 
 
 def record(
@@ -73,20 +76,25 @@ def record(
     return write
 
 
-def reserve(promise: Promise, process: str, at: float) -> Callable[[Transaction], Promise]:
-    """Promise money on every account, or refuse before anything is written."""
+def reserve(
+    promise: Promise, process: str, at: float
+) -> Callable[[Transaction], BudgetExceeded | None]:
+    """Promise money on every account, or return the refusal before anything is written.
 
-    def write(tx: Transaction) -> Promise:
+    A refusal is no fault: returned, not raised, it costs its neighbours in the group nothing.
+    """
+
+    def write(tx: Transaction) -> BudgetExceeded | None:
         for balance in balances(tx, promise.keys):
             taken = balance.spent.pico + balance.promised.pico + promise.pico
             if balance.limit is not None and taken > balance.limit.pico:
-                raise refusal(balance, Money(promise.pico))
+                return refusal(balance, Money(promise.pico))
         tx.execute(
             "INSERT INTO reservations VALUES (?, ?, 'open', ?, 0, NULL, ?, ?)",
             (promise.id, process, promise.pico, json.dumps(promise.keys), promise.expires_at),
         )
         _post(tx, "money.reserved", promise.keys, at, held=promise.pico, reservation=promise.id)
-        return promise
+        return None
 
     return write
 
@@ -122,7 +130,7 @@ def settle(
             tx.execute("UPDATE reservations SET bill = ? WHERE id = ?", (elsewhere, reservation))
         charged = effect.billed if known is None else known.billed + effect.raised
         notices = pass_thresholds(tx, known.keys if known else promise.keys, at)
-        return Posted(effect.outcome, charged, ended, notices)
+        return Posted(effect.outcome, charged, ended, notices, effect.over)
 
     return write
 
@@ -180,11 +188,16 @@ def expire(at: float, own: str) -> Callable[[Transaction], tuple[Posted, ...]]:
 
 
 def promise_of(tx: Any, reservation: str) -> Promise:
-    """Return a reservation as it stands; it must be there."""
+    """Return a reservation as it stands."""
     row = tx.execute(
         "SELECT id, state, pico, billed, keys, expires_at, bill FROM reservations WHERE id = ?",
         (reservation,),
     ).fetchone()
+    if row is None:
+        raise RequestError(
+            f"The store knows no reservation `{reservation}`: it was made by another tracker",
+            hint="Run `cleveragents costs` to see those that wait for a bill",
+        )
     return promise_from(row)
 
 

@@ -52,7 +52,7 @@ class Transaction:
     ) -> int:
         """Append a fact, chained to its predecessor by its hash; return its number."""
         seq, at = self._seq + 1, float(at)  # as SQLite gives it back, or the hash would differ
-        text = json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        text = json.dumps(body, sort_keys=True, separators=(",", ":"))
         digest = chained(self._hash, (seq, at, kind, plan, actor, text))
         self.execute(
             "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -78,8 +78,8 @@ class Transaction:
 
 def chained(previous: bytes, row: tuple[Any, ...]) -> bytes:
     """Return the hash of an event row over its predecessor's."""
-    said = json.dumps(row, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(previous + said.encode("utf-8", "surrogatepass")).digest()
+    said = json.dumps(row, separators=(",", ":"))
+    return hashlib.sha256(previous + said.encode("ascii")).digest()
 
 
 class Ticket(Generic[T]):
@@ -225,20 +225,25 @@ class Store:
         return group
 
     def _commit(self, group: list[Ticket[Any]]) -> None:
-        """Write a group in one commit; if one write raises, undo that one and keep the others."""
+        """Write a group in one commit; whatever goes wrong, harm as few of them as possible."""
+        writes = [ticket.write for ticket in group]
         try:
             try:
-                answers = self._attempt([ticket.write for ticket in group])
+                answers = self._attempt(writes)
             except Exception:  # noqa: BLE001  # some write raised: each gets its own savepoint now
-                answers = self._attempt([_alone(ticket.write) for ticket in group])
+                answers = self._attempt([_alone(write) for write in writes])
         except BaseException as error:  # noqa: BLE001  # whoever waits must be answered
-            refused = self._explained(error)
-            for ticket in group:
-                ticket.refuse(refused)
+            if len(group) > 1:
+                # SQLite gave the whole transaction up, as it does on a full disk.
+                for ticket in group:
+                    self._commit([ticket])
+            else:
+                group[0].refuse(self._explained(error))
             return
+        self._fault("after-commit")
         for ticket, answer in zip(group, answers, strict=True):
             if isinstance(answer, _Raised):
-                ticket.refuse(self._explained(answer.error))
+                ticket.refuse(answer.error)
             else:
                 ticket.answer(answer)
 
@@ -258,7 +263,6 @@ class Store:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
-        self._fault("after-commit")
         return answers
 
     def _explained(self, error: BaseException) -> BaseException:
@@ -324,12 +328,14 @@ def _alone(write: Callable[[Transaction], T]) -> Callable[[Transaction], T | _Ra
     def run(transaction: Transaction) -> T | _Raised:
         mark = transaction.savepoint()
         try:
-            return write(transaction)
+            answer: T | _Raised = write(transaction)
+        except sqlite3.Error:
+            raise  # the transaction may be gone
         except Exception as error:  # noqa: BLE001  # handed to the caller of this write alone
             transaction.undo_to(mark)
-            return _Raised(error)
-        finally:
-            transaction.execute("RELEASE write")
+            answer = _Raised(error)
+        transaction.execute("RELEASE write")
+        return answer
 
     return run
 

@@ -159,6 +159,8 @@ class CostTracker:
         Every bill counts once: settling again adds only what a larger bill exceeds the first,
         and a bill that comes after expiry or release replaces what stood in its place.
         """
+        if reservation.tracker is not self:
+            raise RequestError("The reservation was made by another tracker, which must settle it")
         pico = pico_of(actual)
         notices: list[Notice] = []
         with self._daily_costs_lock:
@@ -170,12 +172,13 @@ class CostTracker:
                 for account in reservation.accounts:
                     account.held -= promised
                     account.spent += pico
-                outcome = _CHARGED if pico <= promised else _OVERRUN
+                over = pico > promised
+                outcome = _OVERRUN if over else _CHARGED
             else:
-                outcome = self._settle_again_locked(reservation, pico, key)
+                outcome, over = self._settle_again_locked(reservation, pico, key)
             if self._warns:
                 notices = pass_thresholds((reservation.bill or reservation).accounts)
-        if outcome is _OVERRUN:
+        if over:
             notices = [*notices, overrun(reservation)]
         if notices:
             self._tell(notices)
@@ -286,6 +289,8 @@ class CostTracker:
 
     def _open_route_locked(self, day: DayCosts, keys: tuple[str, ...]) -> tuple[Account, ...]:
         """Find every account that these scopes lead to on a day, opening those that are new."""
+        if not isinstance(keys, tuple):
+            raise RequestError("`scopes` must be `Scopes(…)`, such as `Scopes(plan='p-7f3a')`")
         others = (self._account_locked(key) for key in keys)
         accounts = day.routes[keys] = (*day.both, *others)
         return accounts
@@ -312,7 +317,9 @@ class CostTracker:
         charge(bill.accounts, more)
         return bill.accounts
 
-    def _settle_again_locked(self, reservation: Reservation, pico: int, key: str | None) -> Outcome:
+    def _settle_again_locked(
+        self, reservation: Reservation, pico: int, key: str | None
+    ) -> tuple[Outcome, bool]:
         """Settle by a named bill, or after the reservation has ended in some way."""
         state = reservation.state
         known = None if key is None else self._bills.get(key)
@@ -333,7 +340,7 @@ class CostTracker:
         if known is not None:
             known.billed += effect.raised
             charge(known.accounts, effect.raised)
-        return effect.outcome
+        return effect.outcome, effect.over
 
     def _leave_unconfirmed_locked(self, reservation: Reservation) -> list[Notice]:
         self._end_locked(reservation, State.UNCONFIRMED, reservation.pico)

@@ -149,6 +149,8 @@ class PriceTable:
         return at if at.tzinfo else at.replace(tzinfo=UTC)
 
     def _compile(self, model: str) -> _Card:
+        if not isinstance(model, str):
+            raise RequestError(f"A model must be a name such as 'openai:gpt-5-mini', got {model!r}")
         price = self._overrides.get(_key(model))
         card = _catalogue_card(model) if price is None else _own_card(price)
         with self._cards_lock:

@@ -58,12 +58,12 @@ class Reservation(Bill):
     the reservation changes it under its own lock.
     """
 
-    __slots__ = ("_tracker", "bill", "expires_at", "pico", "state")
+    __slots__ = ("bill", "expires_at", "pico", "state", "tracker")
 
     def __init__(
         self, tracker: CostTracker, pico: int, accounts: tuple[Account, ...], expires_at: float
     ) -> None:
-        self._tracker = tracker
+        self.tracker = tracker
         self.pico = pico
         self.accounts = accounts
         self.expires_at = expires_at
@@ -88,19 +88,19 @@ class Reservation(Bill):
 
     def settle(self, actual: Amount, *, key: str | None = None) -> Outcome:
         """Charge what the call really cost, and give back the rest of the promise."""
-        return self._tracker.settle(self, actual, key=key)
+        return self.tracker.settle(self, actual, key=key)
 
     def release(self) -> Outcome:
         """Give the promise back: the call was not made, or not billed."""
-        return self._tracker.release(self)
+        return self.tracker.release(self)
 
     def abandon(self) -> None:
         """Say that no bill will come although there may be one: charge the upper bound."""
-        self._tracker.abandon(self)
+        self.tracker.abandon(self)
 
     def renew(self, ttl_s: float | None = None) -> bool:
         """Ask for more time; false when the reservation has ended or expired."""
-        return self._tracker.renew(self, ttl_s)
+        return self.tracker.renew(self, ttl_s)
 
     def __enter__(self) -> Self:
         return self

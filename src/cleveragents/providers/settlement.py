@@ -16,6 +16,8 @@ class Effect:
     billed: int
     #: Added to what its accounts have spent.
     spent: int
+    #: Whether it adds something above what was promised, so that a user should know.
+    over: bool
     #: Added to the bill that was known before, on that bill's own accounts.
     raised: int
 
@@ -28,8 +30,9 @@ def settlement(state: State, promised: int, billed: int, actual: int, known: int
     if known is None:
         in_time = Outcome.CHARGED if actual <= promised else Outcome.OVERRUN
         outcome = in_time if state is State.OPEN else Outcome.LATE
-        return Effect(outcome, billed=actual, spent=actual - billed, raised=0)
+        over = actual > promised
+        return Effect(outcome, billed=actual, spent=actual - billed, over=over, raised=0)
     raised = max(0, actual - known)
-    if state is State.SETTLED:
-        return Effect(Outcome.REPEATED, billed=billed, spent=0, raised=raised)
-    return Effect(Outcome.REPEATED, billed=0, spent=-billed, raised=raised)
+    over = raised > 0 and actual > promised
+    left = billed if state is State.SETTLED else 0
+    return Effect(Outcome.REPEATED, billed=left, spent=left - billed, over=over, raised=raised)

@@ -1,7 +1,8 @@
-"""What every `ChangesetStore` promises; a new store joins by adding its factory to `STORES`."""
+"""What every `ChangesetStore` promises; a new store joins by a branch of the fixture `make`."""
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import count, repeat
 
 import pytest
@@ -10,9 +11,10 @@ from cleveragents.application.memory_changesets import InMemoryChangesetStore
 from cleveragents.application.ports import ChangesetStore
 from cleveragents.domain.changeset import ChangeEntry, Changeset
 from cleveragents.domain.errors import InternalError, PlanError
-from cleveragents.testing import FrozenClock
+from cleveragents.infrastructure.sqlite_changesets import SqliteChangesetStore
+from cleveragents.infrastructure.store import Store
+from cleveragents.testing import FrozenClock, run_together
 
-STORES = {"memory": InMemoryChangesetStore}
 CREATE = ChangeEntry.create("a.py", "1")
 MODIFY = ChangeEntry.modify("a.py", "1", "2")
 
@@ -22,10 +24,20 @@ def clock():
     return FrozenClock()
 
 
-@pytest.fixture(params=STORES.values(), ids=STORES)
-def store(request, clock):
+@pytest.fixture(params=["memory", "sqlite"])
+def make(request, tmp_path):
+    """Make a store of the kind; further keywords go to it."""
+    if request.param == "memory":
+        yield InMemoryChangesetStore
+    else:
+        with Store(tmp_path / "state.db") as durable:
+            yield partial(SqliteChangesetStore, durable)
+
+
+@pytest.fixture
+def store(make, clock):
     ids = count(1)
-    return request.param(new_id=lambda: str(next(ids)), clock=clock)
+    return make(new_id=lambda: str(next(ids)), clock=clock)
 
 
 def assert_refused(code, action, *arguments):
@@ -105,6 +117,56 @@ def test_store_contract_changesets_do_not_know_of_each_other(store):
         assert store.get(changeset_id).entries == (CREATE,)
 
 
+def test_store_contract_every_kind_of_entry_is_given_back_as_it_was_recorded(store):
+    entries = (
+        ChangeEntry.create("a", b"1", 0o755, actor="w", node="n", attempt=3, tool_call="t"),
+        ChangeEntry.modify("a", b"1", b""),
+        ChangeEntry.rename("a", "b"),
+        ChangeEntry.rename("b", "c/d", b"", b"2"),
+        ChangeEntry.change_mode("c/d", 0o755, 0o644),
+        ChangeEntry.delete("c/d", b"2"),
+        ChangeEntry.create("l", b"target", 0o120000),
+    )
+    changeset_id = store.start("p-1")
+    for entry in entries:
+        store.record(changeset_id, entry)
+    kept = store.get(changeset_id).entries
+    assert kept == entries
+    assert [type(entry.kind) for entry in kept] == [type(entry.kind) for entry in entries]
+    assert [entry.mode_after for entry in kept] == [entry.mode_after for entry in entries]
+    assert [entry.after and entry.after.data for entry in kept] == [
+        entry.after and entry.after.data for entry in entries
+    ]
+
+
+def test_store_contract_many_writers_of_one_changeset_each_keep_their_order(store):
+    changeset_id = store.start("p-1")
+
+    def work(name):
+        for n in range(5):
+            store.record(changeset_id, ChangeEntry.create(f"{name}/{n}", "1"))
+
+    run_together([partial(work, name) for name in "abcd"])
+    paths = [entry.path for entry in store.get(changeset_id).entries]
+    assert len(paths) == 20
+    for name in "abcd":
+        assert [path for path in paths if path[0] == name] == [f"{name}/{n}" for n in range(5)]
+
+
+def test_store_contract_a_path_is_created_by_one_of_many(store):
+    changeset_id = store.start("p-1")
+
+    def create():
+        try:
+            store.record(changeset_id, CREATE)
+        except PlanError as error:
+            return error.code
+
+    answers = run_together([create] * 8)
+    assert sorted(map(str, answers)) == ["CA4003"] * 7 + ["None"]
+    assert store.get(changeset_id).entries == (CREATE,)
+
+
 @pytest.mark.parametrize(("what", "maker"), [("actor", "b"), ("node", "n-2"), ("attempt", 2)])
 def test_store_contract_an_entry_of_another_maker_is_refused(store, what, maker):
     changeset_id = store.start("p-1", actor="a", node="n-1", attempt=1)
@@ -131,8 +193,7 @@ def test_store_contract_names_that_are_not_utf_8_survive(store):
     assert (entry.path, entry.after.data) == ("caf\udce9", b"\xff\0")
 
 
-def test_memory_store_keeps_equal_contents_once():
-    store = InMemoryChangesetStore()
+def test_store_contract_equal_contents_are_kept_once(store):
     text = "x" * 1000
     for _ in range(2):
         changeset_id = store.start("p-1")
@@ -144,22 +205,22 @@ def test_memory_store_keeps_equal_contents_once():
     assert len(kept) == 2
 
 
-def test_memory_store_gives_every_changeset_an_id_of_its_own():
-    store = InMemoryChangesetStore()
-    ids = [store.start("p-1") for _ in range(500)]
-    assert len(set(ids)) == 500
+def test_store_contract_every_changeset_has_an_id_of_its_own(make):
+    store = make()
+    ids = [store.start("p-1") for _ in range(50)]
+    assert len(set(ids)) == 50
     assert all(len(changeset_id) == len("c-0123456789") for changeset_id in ids)
 
 
-def test_memory_store_asks_again_when_an_id_is_taken():
+def test_store_contract_asks_again_when_an_id_is_taken(make):
     ids = iter(["same", "same", "other"])
-    store = InMemoryChangesetStore(new_id=lambda: next(ids))
+    store = make(new_id=lambda: next(ids))
     assert [store.start("p-1"), store.start("p-1")] == ["c-same", "c-other"]
 
 
-def test_memory_store_gives_up_on_a_source_of_ids_that_repeats_for_ever():
+def test_store_contract_gives_up_on_a_source_of_ids_that_repeats_for_ever(make):
     ids = repeat("same")
-    store = InMemoryChangesetStore(new_id=lambda: next(ids))
+    store = make(new_id=lambda: next(ids))
     store.start("p-1")
     with pytest.raises(InternalError, match="repeated itself"):
         store.start("p-1")

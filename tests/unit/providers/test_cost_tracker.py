@@ -77,6 +77,11 @@ class TestRecordUsage:
         assert tracker.get_daily_spend() == 0
         assert tracker.spend_by("plan") == {}
 
+    def test_scopes_of_another_type_are_refused(self, kept_in):
+        if kept_in == "memory":
+            with pytest.raises(RequestError, match="`scopes` must be"):
+                CostTracker().record_usage(1, {"plan": "p"})
+
     def test_record_is_never_refused_for_a_limit(self):
         tracker = CostTracker(daily_budget=1)
         tracker.record_usage(3)
@@ -273,6 +278,31 @@ class TestSettleAgain:
         tracker.record_usage(3, key="k")
         assert tracker.get_daily_spend() == 3
         assert first.charged == Money.of(3)
+
+    @pytest.mark.parametrize("before", ["released", "abandoned", "settled low", "named"])
+    def test_bill_above_the_reservation_is_flagged_whenever_it_comes(self, before):
+        notices = []
+        tracker = CostTracker(10, on_notice=notices.append)
+        reservation = tracker.reserve("0.1")
+        if before == "released":
+            reservation.release()
+        elif before == "abandoned":
+            reservation.abandon()
+        elif before == "settled low":
+            reservation.settle("0.05")
+        else:
+            tracker.record_usage("0.05", key="k")
+        notices.clear()
+        reservation.settle(5, key="k")
+        assert [one.code for one in notices] == ["CA2105"]
+        reservation.settle(5, key="k")
+        assert len(notices) == 1
+        assert tracker.get_daily_spend() == 5
+
+    def test_another_trackers_reservation_is_refused(self):
+        reservation = CostTracker(10).reserve(1)
+        with pytest.raises(RequestError, match="made by another tracker"):
+            CostTracker(10).settle(reservation, 1)
 
     def test_overrun_by_a_named_bill_is_flagged(self):
         notices = []

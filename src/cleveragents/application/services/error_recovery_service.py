@@ -29,6 +29,7 @@ from cleveragents.domain.error_record import (
     check_plan_id,
     gate_key,
 )
+from cleveragents.domain.error_tally import ErrorTally
 from cleveragents.domain.errors import RequestError, SetupError
 from cleveragents.domain.event import tell
 
@@ -36,25 +37,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Unpack
 
+    from cleveragents.application.ports import ErrorJournal
+
 __all__ = ["ErrorHistory", "ErrorRecoveryService", "RecoverySettings", "decide"]
 
 KEPT_MAX: Final = 1_000
-
-
-@dataclass(slots=True)
-class _Fault:
-    """What is never forgotten about one fingerprint in one node."""
-
-    times: int = 0
-    rung: int = 0
-
-
-@dataclass(slots=True)
-class _Tries:
-    """What was tried against one category in one node since its last success."""
-
-    counts: dict[Action, int] = field(default_factory=dict)
-    waited_s: float = 0.0
 
 
 class ErrorHistory:
@@ -75,19 +62,13 @@ class ErrorHistory:
         lock: threading.Lock | None = None,
     ) -> None:
         check_plan_id(plan_id)
-        if type(kept_max) is not int or kept_max < 1:
-            raise SetupError(f"`kept_max` must be a whole number from 1, got {kept_max!r}")
+        _check_kept_max(kept_max)
         self.plan_id: Final = plan_id
         self._loop_after = loop_after
         self._lock = threading.Lock() if lock is None else lock  # guards: all that follows
         self._records: deque[ErrorRecord] = deque(maxlen=kept_max)
         self._decisions: deque[Decision] = deque(maxlen=kept_max)
-        self._count = 0
-        self._decision_count = 0
-        self._replans = 0
-        self._by_category: dict[ErrorCategory, int] = {}
-        self._faults: dict[tuple[str | None, str], _Fault] = {}
-        self._tries: dict[tuple[str | None, ErrorCategory], _Tries] = {}
+        self._tally = ErrorTally()
 
     def add(self, record: ErrorRecord) -> ErrorRecord:
         """Keep a record; return it with its number, and as a loop if it is one."""
@@ -111,12 +92,12 @@ class ErrorHistory:
     def count(self) -> int:
         """How many records were ever added."""
         with self._lock:
-            return self._count
+            return self._tally.count
 
     def standing(self, record: ErrorRecord) -> Standing:
         """Return what is known about this fault; `decide` needs nothing else."""
         with self._lock:
-            return self._standing_locked(record)
+            return self._tally.standing(record)
 
     def snapshot(self) -> HistorySnapshot:
         """Return everything that is kept, as it is at one moment."""
@@ -125,9 +106,9 @@ class ErrorHistory:
                 plan_id=self.plan_id,
                 records=tuple(self._records),
                 decisions=tuple(self._decisions),
-                count=self._count,
-                decision_count=self._decision_count,
-                by_category=dict(self._by_category),
+                count=self._tally.count,
+                decision_count=self._tally.decision_count,
+                by_category=dict(self._tally.by_category),
             )
 
     def _check_owner(self, record: ErrorRecord) -> None:
@@ -138,42 +119,14 @@ class ErrorHistory:
             )
 
     def _add_locked(self, record: ErrorRecord) -> ErrorRecord:
-        fault = self._faults.setdefault((record.node, record.fingerprint), _Fault())
-        fault.times += 1
-        self._count += 1
-        loop = record.category in LOOPABLE and fault.times >= self._loop_after
-        kept = record.numbered(self._count, loop=loop)
-        self._by_category[kept.category] = self._by_category.get(kept.category, 0) + 1
+        kept = self._tally.add(record, loop_after=_loop_after(record, self._loop_after))
         self._records.append(kept)
         return kept
 
-    def _standing_locked(self, record: ErrorRecord) -> Standing:
-        fault = self._faults.get((record.node, record.fingerprint), _Fault())
-        tries = self._tries.get((record.node, record.category), _Tries())
-        return Standing(
-            times=max(1, fault.times),
-            rung=fault.rung,
-            tries=dict(tries.counts),
-            waited_s=tries.waited_s,
-            replans=self._replans,
-        )
-
     def _decided_locked(self, record: ErrorRecord, decision: Decision, at: float) -> Decision:
-        action = decision.action
-        fault = self._faults.setdefault((record.node, record.fingerprint), _Fault())
-        fault.rung = max(fault.rung, action.rung)
-        tries = self._tries.setdefault((record.node, record.category), _Tries())
-        tries.counts[action] = tries.counts.get(action, 0) + 1
-        tries.waited_s += decision.delay_s
-        self._replans += action is Action.REPLAN
-        self._decision_count += 1
-        kept = replace(decision, seq=self._decision_count, at=at)
+        kept = self._tally.decided(record, decision, at)
         self._decisions.append(kept)
         return kept
-
-    def _succeeded_locked(self, node: str | None) -> None:
-        for key in [key for key in self._tries if key[0] == node]:
-            del self._tries[key]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +137,9 @@ class RecoverySettings:
     retries: RetryTerms = field(default_factory=RetryTerms)
     kept_max: int = KEPT_MAX
 
+    def __post_init__(self) -> None:
+        _check_kept_max(self.kept_max)
+
 
 class ErrorRecoveryService:
     """Records the errors of all plans and decides about each; one instance serves all threads.
@@ -192,20 +148,25 @@ class ErrorRecoveryService:
     also on an interpreter without a global lock. A decision, its price and its place in the history
     are one atomic step too, so two callers never share one retry. Waiting, parking a gate and
     telling the listener happen after the lock is free.
+
+    With a journal all this holds for every process that shares it, nothing is kept in memory, and
+    what was returned is kept for good; when the journal raises, nobody has the record.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the first is for everyday use, the rest are keywords
         self,
         settings: RecoverySettings | None = None,
         *,
         gate: ProviderGate | None = None,
         listener: Callable[[ErrorRecord | Decision], object] | None = None,
+        journal: ErrorJournal | None = None,
         clock: Callable[[], float] = time.time,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._settings = settings or RecoverySettings()
         self.gate: Final = gate or ProviderGate()
         self._listener = listener
+        self._journal = journal
         self._clock = clock
         self._chance = chance
         self._lock = threading.Lock()  # guards: _histories and all in them, _budget
@@ -225,8 +186,7 @@ class ErrorRecoveryService:
         if unknown:
             raise TypeError(f"record_error() got unexpected hints: {', '.join(sorted(unknown))}")
         draft = describe(plan_id, error, hints, at=self._clock(), record_id=uuid.uuid4().hex)
-        with self._lock:
-            record = self._history_locked(plan_id)._add_locked(draft)  # noqa: SLF001  # lent lock
+        record = self._keep(draft)
         tell(self._listener, record)
         return record
 
@@ -242,11 +202,7 @@ class ErrorRecoveryService:
         Tell with `remedies` what the plan has at hand. Hand over the pass of the failed call, so
         that a late limit does not close a gate that is open again.
         """
-        chance, at = self._chance(), self._clock()
-        with self._lock:
-            history = self._history_locked(record.plan_id)
-            decision = self._decide_locked(history, record, remedies or Remedies(), chance)
-            kept = history._decided_locked(record, decision, at)  # noqa: SLF001  # lent lock
+        kept = self._decide(record, remedies or Remedies(), self._chance(), self._clock())
         self._park(record, kept, gate_pass)
         tell(self._listener, kept)
         return kept
@@ -271,21 +227,33 @@ class ErrorRecoveryService:
     ) -> None:
         """Give retry tokens back, and start counting this node's tries anew; rungs stay."""
         check_plan_id(plan_id)
+        buckets = _buckets(plan_id, gate_key(provider, model))
+        if self._journal is not None:
+            terms = self._settings.retries
+            self._journal.succeed(
+                plan_id,
+                node,
+                lambda missing: RetryBudget(terms, missing).give_back(buckets),
+                buckets=buckets,
+            )
+            return
         with self._lock:
-            self._budget.give_back(_buckets(plan_id, gate_key(provider, model)))
+            self._budget.give_back(buckets)
             history = self._histories.get(plan_id)
             if history is not None:
-                history._succeeded_locked(node)  # noqa: SLF001  # lent lock
+                history._tally.succeeded(node)  # noqa: SLF001  # lent lock
 
     def history(self, plan_id: str) -> HistorySnapshot:
         """Return what is known of a plan's errors; a plan without errors has an empty history."""
         check_plan_id(plan_id)
+        if self._journal is not None:
+            return self._journal.history(plan_id, kept_max=self._settings.kept_max)
         with self._lock:
             found = self._histories.get(plan_id)
         return HistorySnapshot(plan_id=plan_id) if found is None else found.snapshot()
 
     def forget(self, plan_id: str) -> None:
-        """Drop the history of a plan that is over."""
+        """Drop the history of a plan that is over from memory; a journal keeps what it has."""
         with self._lock:
             self._histories.pop(plan_id, None)
             for name in _buckets(plan_id, None):
@@ -306,22 +274,43 @@ class ErrorRecoveryService:
             )
         return history
 
-    def _decide_locked(
-        self, history: ErrorHistory, record: ErrorRecord, remedies: Remedies, chance: float
+    def _keep(self, draft: ErrorRecord) -> ErrorRecord:
+        if self._journal is not None:
+            loop_after = _loop_after(draft, self._settings.policy.loop_after)
+            return self._journal.add(draft, loop_after=loop_after)
+        with self._lock:
+            return self._history_locked(draft.plan_id)._add_locked(draft)  # noqa: SLF001  # lent lock
+
+    def _decide(
+        self, record: ErrorRecord, remedies: Remedies, chance: float, at: float
     ) -> Decision:
-        standing = history._standing_locked(record)  # noqa: SLF001  # lent lock
-        policy = self._settings.policy
-        decision = decide(record, standing, policy, chance=chance, remedies=remedies)
-        if decision.action is not Action.RETRY:
-            return decision
-        terms = self._budget.terms
-        limited = record.category is ErrorCategory.RATE_LIMIT
-        cost = terms.parked_cost if limited else terms.cost
-        empty = self._budget.draw(_buckets(record.plan_id, record.gate_key), cost)
-        if empty is None:
-            return decision
-        broke = replace(remedies, no_retry=f"the retry budget of {empty} is empty")
-        return decide(record, standing, policy, chance=chance, remedies=broke)
+        """Decide, pay and keep the decision in one step, in the journal or under the lock."""
+        buckets = _buckets(record.plan_id, record.gate_key)
+
+        def rule(standing: Standing, budget: RetryBudget) -> Decision:
+            policy = self._settings.policy
+            decision = decide(record, standing, policy, chance=chance, remedies=remedies)
+            if decision.action is not Action.RETRY:
+                return decision
+            limited = record.category is ErrorCategory.RATE_LIMIT
+            empty = budget.draw(buckets, budget.terms.parked_cost if limited else budget.terms.cost)
+            if empty is None:
+                return decision
+            broke = replace(remedies, no_retry=f"the retry budget of {empty} is empty")
+            return decide(record, standing, policy, chance=chance, remedies=broke)
+
+        if self._journal is not None:
+            terms = self._settings.retries
+            return self._journal.decide(
+                record,
+                lambda standing, missing: rule(standing, RetryBudget(terms, missing)),
+                buckets=buckets,
+                at=at,
+            )
+        with self._lock:
+            history = self._history_locked(record.plan_id)
+            decision = rule(history._tally.standing(record), self._budget)  # noqa: SLF001  # lent lock
+            return history._decided_locked(record, decision, at)  # noqa: SLF001  # lent lock
 
     def _park(self, record: ErrorRecord, decision: Decision, gate_pass: Pass | None) -> None:
         """Close the gate for everybody, for as long as the provider asked or we decided to wait."""
@@ -335,6 +324,15 @@ class ErrorRecoveryService:
             gate_pass.limited(wait_s or None)
         elif key is not None:
             self.gate.park(key, wait_s or None)
+
+
+def _check_kept_max(kept_max: int) -> None:
+    if type(kept_max) is not int or kept_max < 1:
+        raise SetupError(f"`kept_max` must be a whole number from 1, got {kept_max!r}")
+
+
+def _loop_after(record: ErrorRecord, times: int) -> int | None:
+    return times if record.category in LOOPABLE else None
 
 
 def _buckets(plan_id: str, key: str | None) -> tuple[str, ...]:

@@ -40,9 +40,12 @@ class RetryBudget:
     so that deciding and paying are one step. A full bucket takes no memory.
     """
 
-    def __init__(self, terms: RetryTerms | None = None) -> None:
+    def __init__(
+        self, terms: RetryTerms | None = None, missing: dict[str, int] | None = None
+    ) -> None:
         self.terms = terms or RetryTerms()
-        self._missing: dict[str, int] = {}
+        # How many tokens each bucket lacks; a mapping that was handed in is changed in place.
+        self._missing: dict[str, int] = {} if missing is None else missing
 
     def draw(self, names: Iterable[str], cost: int) -> str | None:
         """Take the cost from all of these buckets, or from none; return the one that is empty."""

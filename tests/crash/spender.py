@@ -1,0 +1,41 @@
+"""One of several processes on one budget: spends until it is refused, then says how often it could.
+
+Run as `python spender.py STORE THREADS`: it says `ready` and starts when it is given a line.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+
+from cleveragents.domain.errors import BudgetExceeded
+from cleveragents.infrastructure.durable_cost_tracker import DurableCostTracker
+from cleveragents.infrastructure.store import Store
+from cleveragents.testing import run_together
+
+
+def main() -> None:
+    path, threads = sys.argv[1:]
+    with Store(Path(path)) as store, DurableCostTracker(store) as tracker:
+        pause = threading.Event()
+
+        def spend() -> int:
+            calls = 0
+            while True:
+                try:
+                    reservation = tracker.reserve(0.01)
+                except BudgetExceeded:
+                    return calls
+                # Hold the promise for a moment, as a call does, so that the others get a turn.
+                pause.wait(0.002)
+                reservation.settle(0.01)
+                calls += 1
+
+        print("ready", flush=True)
+        sys.stdin.readline()
+        print(sum(run_together([spend] * int(threads))))
+
+
+if __name__ == "__main__":
+    main()
