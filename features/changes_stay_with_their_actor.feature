@@ -19,5 +19,10 @@ Feature: A change is never recorded as another actor's
 
   @concurrency @tdd_issue
   Scenario: Actors that work at the same moment keep their changes apart
-    When 16 actors with overlapping changesets record 50 changes each
-    Then every actor's changeset has its own 50 changes in order
+    When 8 actors with overlapping changesets record 3 changes each
+    Then every actor's changeset has its own 3 changes in order
+
+  @concurrency
+  Scenario: Actors that ask for a plan at the same moment share one
+    When 4 actors ask for the plan at the same moment
+    Then all of them get the same one

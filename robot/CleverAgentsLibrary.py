@@ -18,7 +18,11 @@ class CleverAgentsLibrary:
     ROBOT_LIBRARY_SCOPE = "TEST"
 
     def __init__(self) -> None:
-        self._folder = Path(mkdtemp(prefix="cleveragents-robot-"))
+        self._top = Path(mkdtemp(prefix="cleveragents-robot-"))
+        self._folder = self._top / "work"
+        self._temporary = self._top / "tmp"
+        self._folder.mkdir()
+        self._temporary.mkdir()
         self._exit_code = 0
         self._stdout = ""
         self._stderr = ""
@@ -71,17 +75,18 @@ class CleverAgentsLibrary:
         assert checks, "no checks in the report"
         assert all(checks.values()), checks
 
-    def folder_should_be_empty(self) -> None:
+    def nothing_should_be_left_behind(self) -> None:
         assert list(self._folder.iterdir()) == []
+        assert list(self._temporary.iterdir()) == []
 
     def clean_up(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self._top, ignore_errors=True)
 
     def _start(self, command: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:
         return subprocess.Popen(
             command,
             cwd=self._folder,
-            env={**os.environ, **environment},
+            env={**os.environ, "TMPDIR": str(self._temporary), **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -25,7 +25,7 @@ Demo Of Twenty Actors Balances Its Books
     Json Field Should Be    actors    20
     Every Check Should Hold
     Stderr Should Contain    actor-19
-    Folder Should Be Empty
+    Nothing Should Be Left Behind
 
 Demo Without Money Makes No Call And Says Why
     Run Command    cleveragents demo --actors 3 --budget-usd-max 0
@@ -43,7 +43,7 @@ Interrupted Demo Leaves Nothing Behind
     Interrupt Command    cleveragents demo --actors 200    after_line_with=demo
     Exit Code Should Be    130
     Stderr Should Not Contain    Traceback
-    Folder Should Be Empty
+    Nothing Should Be Left Behind
 
 Setting That Breaks Its Rule Is Named With Its Source
     Write File    cleveragents.toml    context_workers_max = 0

@@ -18,8 +18,11 @@ register_type(Money=parse_money)
 
 @given("a plan with a budget of {budget:Money} USD, of which {spent:Money} USD is spent")
 def a_plan_with_a_budget(context, budget, spent):
-    context.world.give_budget(budget)
-    context.world.tracker.record_usage(spent, context.world.scopes)
+    def begin(world):
+        world.give_budget(budget)
+        world.tracker.record_usage(spent, world.scopes)
+
+    context.world.begin(begin)
 
 
 @given("a plan without a budget")
@@ -39,8 +42,11 @@ def two_strategies(context, healthy, sick):
 
 @given('"{name}" is paused')
 def is_paused(context, name):
-    for _ in range(3):
-        context.world.ask_for_context()
+    def begin(world):
+        for _ in range(3):
+            world.breaker.record_failure(name)
+
+    context.world.begin(begin)
     assert context.world.breaker.is_open(name)
 
 

@@ -20,8 +20,9 @@ def the_request_is_made(context):
 
 @then("one request is made and one is not")
 def one_request_is_made(context):
-    kinds = sorted(type(one).__name__ for one in context.world.outcomes)
-    assert kinds == ["BudgetExceeded", "Reservation"], kinds
+    for world in context.world.rounds:
+        kinds = sorted(type(one).__name__ for one in world.outcomes)
+        assert kinds == ["BudgetExceeded", "Reservation"], kinds
 
 
 @then(
@@ -36,8 +37,9 @@ def the_refusal_names(context, code, limit, spent):
 
 @then("{amount:Money} USD is spent")
 def is_spent(context, amount):
-    spent = context.world.tracker.balance("plan", PLAN).spent
-    assert spent == amount, spent
+    for world in context.world.rounds or [context.world]:
+        spent = world.tracker.balance("plan", PLAN).spent
+        assert spent == amount, spent
 
 
 @then("{amount:Money} USD is left")
@@ -84,14 +86,16 @@ def is_said_to_be_fine(context, name):
 
 @then('"{name}" is paused with {failures:d} failures')
 def is_paused_with(context, name, failures):
-    (state,) = context.world.breaker.snapshot()
-    assert (state.name, state.status, state.failures) == (name, "open", failures), state
+    for world in context.world.rounds:
+        (state,) = world.breaker.snapshot()
+        assert (state.name, state.status, state.failures) == (name, "open", failures), state
 
 
 @then("{number:d} of them may try it")
 def of_them_may_try_it(context, number):
-    admitted = [one for one in context.world.outcomes if one is not None]
-    assert len(admitted) == number, admitted
+    for world in context.world.rounds:
+        admitted = [one for one in world.outcomes if one is not None]
+        assert len(admitted) == number, admitted
 
 
 @then('the error is kept as number {number:d} with the category "{category}"')
@@ -122,8 +126,9 @@ def no_record_holds(context, key):
 
 @then("{number:d} errors are kept, numbered without a gap")
 def errors_are_kept(context, number):
-    kept = context.world.recovery.history(PLAN).records
-    assert [one.seq for one in kept] == list(range(1, number + 1))
+    for world in context.world.rounds:
+        kept = world.recovery.history(PLAN).records
+        assert [one.seq for one in kept] == list(range(1, number + 1))
 
 
 @then('it is told "{message}"')
@@ -150,6 +155,15 @@ def the_diff_adds(context, line, path):
 
 @then("every actor's changeset has its own {changes:d} changes in order")
 def every_changeset_has_its_own(context, changes):
-    for number, changeset_id in enumerate(context.world.outcomes):
-        paths = [entry.path for entry in context.world.plan.changes(changeset_id)]
-        assert paths == [f"{number}/{change}.txt" for change in range(changes)]
+    for world in context.world.rounds:
+        started = [one.id for one in world.plan.changesets()]
+        assert sorted(started) == sorted(world.outcomes), "a changeset is lost"
+        for number, changeset_id in enumerate(world.outcomes):
+            paths = [entry.path for entry in world.plan.changes(changeset_id)]
+            assert paths == [f"{number}/{change}.txt" for change in range(changes)]
+
+
+@then("all of them get the same one")
+def all_of_them_get_the_same_one(context):
+    for world in context.world.rounds:
+        assert len({id(one) for one in world.outcomes}) == 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 from behave import when
 
 from cleveragents import BudgetExceeded, ChangeEntry, CleverAgentsError
-from cleveragents.testing import run_together
 from world import PLAN
 
 
@@ -32,7 +31,7 @@ def an_actor_asks(context, cost):
 
 @when("two actors ask at the same moment for a request that could cost {cost:Money} USD")
 def two_actors_ask(context, cost):
-    context.world.outcomes = run_together([lambda: ask(context.world, cost)] * 2)
+    context.world.at_the_same_moment(lambda world: [lambda: ask(world, cost)] * 2)
 
 
 @when("an actor makes a request that could cost {bound:Money} USD and costs {cost:Money} USD")
@@ -57,8 +56,9 @@ def an_actor_spends(context, cost, times):
 
 @when("{actors:d} actors record {cost:Money} USD each at the same moment")
 def actors_record(context, actors, cost):
-    world = context.world
-    run_together([lambda: world.tracker.record_usage(cost, world.scopes)] * actors)
+    context.world.at_the_same_moment(
+        lambda world: [lambda: world.tracker.record_usage(cost, world.scopes)] * actors
+    )
 
 
 @when("an actor asks for context")
@@ -80,13 +80,15 @@ def is_well_again(context, name, seconds):
 
 @when('{actors:d} actors report a failure of "{name}" at the same moment')
 def actors_report_a_failure(context, actors, name):
-    run_together([lambda: context.world.breaker.record_failure(name)] * actors)
+    context.world.at_the_same_moment(
+        lambda world: [lambda: world.breaker.record_failure(name)] * actors
+    )
 
 
 @when('{seconds:d} seconds pass and {actors:d} actors want "{name}" at the same moment')
 def actors_want(context, seconds, actors, name):
-    context.world.clock.advance(seconds)
-    context.world.outcomes = run_together([lambda: context.world.breaker.acquire(name)] * actors)
+    context.world.begin(lambda world: world.clock.advance(seconds))
+    context.world.at_the_same_moment(lambda world: [lambda: world.breaker.acquire(name)] * actors)
 
 
 @when("a provider answers an actor with status {status:d}")
@@ -111,11 +113,12 @@ def an_actor_fails_with_a_key(context, key):
 
 @when("{actors:d} actors fail at the same moment")
 def actors_fail(context, actors):
-    run_together(
-        [
-            lambda number=number: context.world.recovery.record_error(PLAN, ValueError(f"{number}"))
+    context.world.at_the_same_moment(
+        lambda world: [
+            lambda number=number: world.recovery.record_error(PLAN, ValueError(f"{number}"))
             for number in range(actors)
-        ]
+        ],
+        restless=("cleveragents.application.services.error_recovery_service",),
     )
 
 
@@ -143,14 +146,19 @@ def record(context, make_entry):
 
 @when("{actors:d} actors with overlapping changesets record {changes:d} changes each")
 def actors_with_overlapping_changesets(context, actors, changes):
-    plan = context.world.plan
-
-    def act(number):
+    def act(plan, number):
         with plan.changeset(actor=f"actor-{number}") as changeset_id:
             for change in range(changes):
                 plan.record_change(ChangeEntry.create(f"{number}/{change}.txt", "a\n"))
         return changeset_id
 
-    context.world.outcomes = run_together(
-        [lambda number=number: act(number) for number in range(actors)]
+    context.world.at_the_same_moment(
+        lambda world: [lambda number=number: act(world.plan, number) for number in range(actors)]
+    )
+
+
+@when("{actors:d} actors ask for the plan at the same moment")
+def actors_ask_for_the_plan(context, actors):
+    context.world.at_the_same_moment(
+        lambda world: [lambda: world.container.plan_context(PLAN)] * actors
     )

@@ -16,6 +16,8 @@ PARAMETERS_MAX = 5
 #: Functions with more parameters than five, all but the first by keyword.
 MANY_PARAMETERS = {
     "application/services/circuit_breaker.py:__init__",
+    "application/services/error_recovery_service.py:__init__",
+    "infrastructure/durable_cost_tracker.py:__init__",
     "providers/cost_tracker.py:__init__",
 }
 
@@ -34,6 +36,8 @@ THREADING = {
     "cli/demo_run.py",
     "cli/demo_world.py",
     "domain/stop_signal.py",
+    "infrastructure/durable_cost_tracker.py",
+    "infrastructure/store.py",
     "providers/cost_tracker.py",
     "providers/pricing.py",
     "testing.py",

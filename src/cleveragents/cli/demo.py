@@ -23,7 +23,8 @@ def demo(options: Namespace) -> int:
     budget = Money.of(options.budget_usd_max)
     from cleveragents.cli.demo_run import DemoRun
 
-    output.talk(f"demo  {options.actors} actors at once, budget {budget}, seed {options.seed}")
+    actors = "1 actor" if options.actors == 1 else f"{options.actors} actors at once"
+    output.talk(f"demo  {actors}, budget {budget}, seed {options.seed}")
     with tempfile.TemporaryDirectory(prefix="cleveragents-demo-") as folder:
         run = DemoRun(Path(folder) / "shop", options.actors, options.seed, budget, output.talk)
         try:
@@ -50,7 +51,8 @@ def _as_text(report: dict[str, Any]) -> str:
             "errors": _listed(report["errors"]),
             "decided": _listed(report["decisions"]),
             "breaker": f"{breaker['pauses']} pauses, {breaker['probes']} probes",
-            "changes": f"{sum(changes)} by {len(changes)} actors, each in its own changeset",
+            "changes": f"{sum(changes)}, each in its actor's own changeset",
+            "by actor": ", ".join(f"{n} {actor}" for actor, n in report["changes"].items()),
         }
     )
     checks = "\n".join(

@@ -11,15 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from cleveragents.application.services.acms_pipeline import ContextRequest
 from cleveragents.application.services.recovery_policy import RecoveryPolicy
 from cleveragents.bootstrap import Container, Listeners, Parts
 from cleveragents.cli import demo_world as world
 from cleveragents.domain.budget import Scopes
 from cleveragents.domain.changeset import ChangeEntry
-from cleveragents.domain.error_record import Action, ErrorCategory
+from cleveragents.domain.error_record import Action, ErrorCategory, gate_key
 from cleveragents.domain.errors import BudgetExceeded
 from cleveragents.domain.money import Money
+from cleveragents.domain.stop_signal import StopSignal
 from cleveragents.providers.pricing import Price, PriceTable
 from cleveragents.settings import Settings
 from cleveragents.strategies.explicit_files import ExplicitFiles
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 PLAN: Final = "p-demo"
 ATTEMPTS_MAX: Final = 4
+_GATE: Final = gate_key(world.PROVIDER, world.MODEL) or ""
 _GATE_WAIT_S: Final = 10.0
 _PRICE: Final = Price(input_mtok="2.50", output_mtok="15", request="0.00075")
 
@@ -63,12 +64,14 @@ class DemoRun:
     seed: int
     budget: Money
     talk: Callable[[str], None]
-    stop: threading.Event = field(default_factory=threading.Event)
+    stop: StopSignal = field(default_factory=StopSignal)
+    stopped: threading.Event = field(default_factory=threading.Event)
     index: world.SickIndex = field(default_factory=world.SickIndex)
     states: list[Status] = field(default_factory=list)
 
     def run(self) -> dict[str, Any]:
         """Run everything and return the report."""
+        self.stop.when_stopped(lambda _: self.stopped.set())
         world.make_repository(self.root, self.actors)
         with self._container() as services:
             books = self._run_actors(services)
@@ -84,7 +87,7 @@ class DemoRun:
             ),
             Parts(
                 strategies=(ExplicitFiles(), IdentifierMatch(), self.index),
-                prices=PriceTable({world.MODEL: _PRICE}),
+                prices=PriceTable({world.PRICED: _PRICE}),
                 recovery=RecoveryPolicy(backoff_s=0.02, backoff_s_max=0.2),
             ),
             Listeners(on_breaker=self._breaker_changed),
@@ -103,7 +106,7 @@ class DemoRun:
                 for future in futures:
                     future.result()
             except BaseException:
-                self.stop.set()
+                self.stop.stop("interrupted")
                 raise
         return books
 
@@ -113,7 +116,7 @@ class DemoRun:
         with plan.changeset(actor=book.name, node=book.name, attempt=1):
             for turn in range(world.TURNS):
                 answer = self._turn(services, book, model, (number, turn))
-                if answer is None or self.stop.is_set():
+                if answer is None or self.stop.stopped:
                     break
                 before, book.text = book.text, f"{book.text}\n# {book.name}: {answer}\n"
                 plan.record_change(
@@ -130,9 +133,10 @@ class DemoRun:
     ) -> str | None:
         """Ask until there is an answer, as recovery decides; None means that the actor stops."""
         number, turn = at
-        context = services.pipeline.build(
-            ContextRequest(f"Improve total_{number:02} in {book.path}", self.root, (book.path,))
+        request = services.request(
+            f"Improve total_{number:02} in {book.path}", self.root, (book.path,)
         )
+        context = services.pipeline.build(request, stop=self.stop)
         for attempt in range(1, ATTEMPTS_MAX + 1):
             try:
                 return self._call(services, book, model, (turn, context.tokens))
@@ -141,7 +145,7 @@ class DemoRun:
                 if decision.action not in {Action.RETRY, Action.FEEDBACK}:
                     book.end = f"stopped: {error}"
                     return None
-            self.stop.wait(decision.delay_s)
+            self.stopped.wait(decision.delay_s)
         book.end = f"stopped after {ATTEMPTS_MAX} attempts"
         return None
 
@@ -150,13 +154,13 @@ class DemoRun:
     ) -> str:
         """Make one call inside the guarantees: gate, reservation, call, bill."""
         turn, tokens = at
-        bound = services.prices.worst_case(world.MODEL, tokens, world.OUTPUT_TOKENS_MAX)
-        scopes = Scopes(plan=PLAN, actor=book.name, model=world.MODEL)
-        key = f"{world.PROVIDER}/{world.MODEL}"
-        with services.errors.gate.enter(key, timeout_s=_GATE_WAIT_S) as admitted:
+        bound = services.prices.worst_case(world.PRICED, tokens, world.OUTPUT_TOKENS_MAX)
+        scopes = Scopes(plan=PLAN, actor=book.name, model=world.PRICED)
+        gate = services.errors.gate
+        with gate.enter(_GATE, timeout_s=_GATE_WAIT_S, stop=self.stop) as admitted:
             reservation = services.cost_tracker.reserve(bound, scopes)
             try:
-                answer = model.call(turn, tokens, self.stop)
+                answer = model.call(turn, tokens, self.stopped)
             except TimeoutError:
                 # Sent, and nothing heard: it may have been billed, so it is not free.
                 reservation.abandon()
@@ -169,7 +173,9 @@ class DemoRun:
         self._pay(services, book, reservation, answer)
         if not answer.text:
             raise world.EmptyAnswer("the answer has no text")
-        services.errors.record_success(PLAN, node=book.name, provider=world.PROVIDER)
+        services.errors.record_success(
+            PLAN, node=book.name, provider=world.PROVIDER, model=world.MODEL
+        )
         return answer.text
 
     def _pay(
@@ -179,7 +185,7 @@ class DemoRun:
         reservation: Reservation,
         answer: world.Answer,
     ) -> None:
-        bill = services.prices.cost_of(world.MODEL, answer.usage)
+        bill = services.prices.cost_of(world.PRICED, answer.usage)
         reservation.settle(bill)
         book.paid.append(bill)
 
@@ -220,9 +226,9 @@ class DemoRun:
 
     def _await_recovery(self, services: Container) -> None:
         """Ask for context until no strategy is paused any more; its pauses are short here."""
-        request = ContextRequest("Look once more", self.root, (world.part_path(0),))
-        while services.breaker.snapshot() and not self.stop.is_set():
-            self.stop.wait(max(one.retry_after_s for one in services.breaker.snapshot()))
+        request = services.request("Look once more", self.root, (world.part_path(0),))
+        while services.breaker.snapshot() and not self.stop.stopped:
+            self.stopped.wait(max(one.retry_after_s for one in services.breaker.snapshot()))
             services.pipeline.build(request)
 
     def _report(self, services: Container, books: list[ActorBook]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import threading
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from cleveragents.domain.context_request import ContextRequest
     from cleveragents.domain.stop_signal import StopSignal
 
-MODEL: Final = "demo:scripted"
 PROVIDER: Final = "demo"
+MODEL: Final = "scripted"
+#: As the price table knows it.
+PRICED: Final = f"{PROVIDER}:{MODEL}"
 OUTPUT_TOKENS_MAX: Final = 800
 TURNS: Final = 3
 #: The sick strategy heals in its second pause, so that one probe fails and one succeeds.
@@ -56,11 +59,16 @@ def make_repository(root: Path, actors: int) -> None:
 
 
 def git(root: Path, *arguments: str, stdin: str = "") -> str:
-    """Run git in a folder and return what it printed."""
+    """Run git in a folder and return what it printed.
+
+    Whatever the user's environment and configuration say about git, it works on this folder alone.
+    """
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = subprocess.run(  # noqa: S603  # arguments are ours, none comes from outside
             ["git", *arguments],  # noqa: S607  # the user's own git
             cwd=root,
+            env=environment | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull},
             input=stdin,
             capture_output=True,
             text=True,

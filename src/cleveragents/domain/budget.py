@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta, tzinfo
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from cleveragents.domain.errors import RequestError, SetupError
 from cleveragents.domain.money import PICO_PER_USD, Amount, Money, pico_of
@@ -34,6 +34,8 @@ class Scopes:
     keys: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.labels, tuple):
+            raise RequestError(f"`labels` must be a tuple of texts, got {self.labels!r}")
         named = [
             ("plan", self.plan),
             ("session", self.session),
@@ -78,6 +80,8 @@ class Limit:
             raise RequestError(f"A limit's kind must be one of {SCOPE_KINDS}, got {kind!r}")
         if name is not None:
             _require_name(kind, name)
+        if warn_at is not None and not isinstance(warn_at, tuple):
+            raise RequestError(f"`warn_at` must be a tuple of shares, got {warn_at!r}")
         shares = tuple(sorted(set(() if hard else (0.8, 1.0)) if warn_at is None else set(warn_at)))
         if any(not 0 < share <= 1 for share in shares):
             raise RequestError(f"`warn_at` must be shares above 0 up to 1, got {warn_at!r}")
@@ -145,11 +149,11 @@ def known_kind(kind: str) -> str:
     return kind
 
 
-def positive_s(name: str, seconds: float) -> float:
+def positive_s(name: str, seconds: Any) -> float:
     """Return a number of seconds above 0, or refuse it with the name of its option."""
-    if not seconds > 0:
+    if not isinstance(seconds, int | float) or not seconds > 0:
         raise RequestError(f"`{name}` must be a number of seconds above 0, got {seconds!r}")
-    return seconds
+    return float(seconds)
 
 
 def zone_of(zone: str | tzinfo) -> tzinfo:

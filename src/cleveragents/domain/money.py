@@ -28,6 +28,10 @@ class Money:
 
     pico: int
 
+    def __post_init__(self) -> None:
+        if type(self.pico) is not int:
+            raise _not_money("and pico-dollars are whole, so use `Money.of`")
+
     @classmethod
     def of(cls, value: Amount) -> Money:
         """Convert an amount of USD, or refuse it with CA1003."""
@@ -74,27 +78,28 @@ def pico_of(value: Amount) -> int:
             return pico
     pico = value.pico if isinstance(value, Money) else _exact_pico(value)
     if not 0 <= pico <= _PICO_MAX:
-        raise _not_money(value, f"got {value!s}")
+        raise _not_money(f"got {value!s}")
     return pico
 
 
 def _exact_pico(value: Amount) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
-        raise _not_money(value, f"got {type(value).__name__}")
+        raise _not_money(f"got {type(value).__name__}")
+    if isinstance(value, int) and abs(value) > AMOUNT_USD_MAX:
+        raise _not_money(f"got a number of {value.bit_length()} bits")
     try:
-        amount = Decimal(repr(value) if isinstance(value, float) else value)
+        amount = Decimal(float.__repr__(value) if isinstance(value, float) else value)
     except InvalidOperation:
-        raise _not_money(value, f"got {value!r}") from None
+        raise _not_money(f"got {value!r}") from None
     if not amount.is_finite() or abs(amount) > AMOUNT_USD_MAX:
-        raise _not_money(value, f"got {value!r}")
+        raise _not_money(f"got {value!r}")
     rounded = int(amount.quantize(_ONE_PICO, ROUND_HALF_EVEN, _WIDE).scaleb(12, _WIDE))
     return 1 if rounded == 0 and amount > 0 else rounded
 
 
-def _not_money(value: object, got: str) -> RequestError:
+def _not_money(got: str) -> RequestError:
     return RequestError(
         f"An amount must be a number of USD from 0 to {AMOUNT_USD_MAX:,}, {got}",
         code="CA1003",
-        facts={"value": repr(value)[:80]},
         hint="Pass a float, int, `Decimal`, `Money`, or text such as '0.25'",
     )

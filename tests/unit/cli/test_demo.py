@@ -62,7 +62,7 @@ def test_interrupted_demo_stops_its_actors_and_removes_its_repository(monkeypatc
 
 def test_stopped_actor_ends_its_turns(tmp_path):
     run = DemoRun(tmp_path / "shop", 2, 7, Money.of(5), lambda _: None)
-    run.stop.set()
+    run.stop.stop()
     report = run.run()
     assert sum(report["changes"].values()) <= 2
 

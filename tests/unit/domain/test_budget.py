@@ -43,6 +43,13 @@ def test_threshold_is_reached_at_the_first_pico_dollar_that_is_enough():
     assert Limit("day", "0.1", warn_at=(0.7,)).thresholds() == ((7 * 10**10, 0.7),)
 
 
+def test_labels_and_shares_must_be_tuples():
+    with pytest.raises(RequestError, match="`labels` must be a tuple"):
+        Scopes(labels="abc")
+    with pytest.raises(RequestError, match="`warn_at` must be a tuple"):
+        Limit("day", 1, warn_at=0.8)
+
+
 @pytest.mark.parametrize("shares", [(0.0,), (-0.1,), (1.1,), (float("nan"),)])
 def test_share_outside_its_range_is_refused(shares):
     with pytest.raises(RequestError, match="`warn_at` must be shares above 0 up to 1"):

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import random
 from decimal import Decimal
 
 import pytest
@@ -63,8 +62,9 @@ def test_positive_amount_never_becomes_free(value):
         True,
         [],
         b"1",
+        10**5000,
     ],
-    ids=lambda value: repr(value)[:20],
+    ids=lambda value: str(type(value).__name__),
 )
 def test_what_is_not_money_is_refused_with_its_rule(value):
     with pytest.raises(RequestError, match="must be a number of USD from 0 to 1,000,000") as caught:
@@ -75,18 +75,6 @@ def test_what_is_not_money_is_refused_with_its_rule(value):
 @given(st.floats(min_value=0, max_value=AMOUNT_USD_MAX))
 def test_fast_conversion_of_floats_equals_the_slow_one(value):
     assert pico_of(value) == pico_of(Decimal(repr(value)))
-
-
-def test_order_of_a_million_charges_does_not_change_the_total():
-    """Floats give two totals for two orders; whole pico-dollars give one."""
-    chance = random.Random(7)
-    charges = [pico_of(chance.random() / 1000) for _ in range(1_000_000)]
-    first = sum(charges)
-    chance.shuffle(charges)
-    total = 0
-    for charge in charges:
-        total += charge
-    assert total == first
 
 
 @pytest.mark.parametrize(
@@ -109,3 +97,17 @@ def test_money_adds_compares_and_knows_zero():
     assert Money(2) < Money(3)
     assert not Money(0)
     assert Money(1)
+
+
+def test_money_is_whole_pico_dollars_and_nothing_else():
+    for wrong in (5.0, "5", None, True):
+        with pytest.raises(RequestError, match=r"use `Money\.of`"):
+            Money(wrong)
+
+
+def test_float_of_another_class_means_its_number():
+    class Strange(float):
+        def __repr__(self) -> str:
+            return "Strange"
+
+    assert Money.of(Strange(2000.5)) == Money.of("2000.5")
