@@ -65,6 +65,16 @@ def _zone(value: Any) -> str:
     return str(value)
 
 
+def _file(value: Any) -> Path:
+    try:
+        path = Path(value).expanduser()
+    except (TypeError, RuntimeError):  # no text, or `~` of a user without a home
+        path = Path()
+    if path.name.strip() in {"", ".."} or "\0" in str(path):
+        raise ValueError("must be the path of a file")
+    return path
+
+
 def _setting(default: Any, check: Callable[[Any], Any], about: str) -> Any:
     return field(default=default, metadata={"check": check, "about": about})
 
@@ -97,6 +107,11 @@ class Settings:
     error_records_kept_max: int = _setting(
         1000, _whole(1, 1_000_000), "errors kept in full for each plan; all are counted"
     )
+    store: Path = _setting(
+        Path(".cleveragents/state.db"),
+        _file,
+        "file of the durable store; a relative path starts at the root of the repository",
+    )
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -105,6 +120,9 @@ class Settings:
                 object.__setattr__(self, one.name, one.metadata["check"](given))
             except ValueError as error:
                 raise _refused(one.name, given, str(error)) from None
+        if self.breaker_pause_s_max < self.breaker_pause_s:
+            rule = f"must be at least `breaker_pause_s`, {self.breaker_pause_s} s"
+            raise _refused("breaker_pause_s_max", self.breaker_pause_s_max, rule)
 
 
 def load(
@@ -133,6 +151,16 @@ def load(
     except SetupError as error:
         error.facts["source"] = sources[error.facts["setting"]]
         raise
+
+
+def store_path(settings: Settings, folder: Path | None = None) -> Path:
+    """Return the durable store's file: from the root of the repository that holds the folder.
+
+    Outside of a repository it is looked for in the folder itself (the current one by default).
+    """
+    here = (folder or Path.cwd()).absolute()
+    root = next((one for one in (here, *here.parents) if (one / ".git").exists()), here)
+    return root / settings.store  # an absolute path stays as it is
 
 
 def _read_file(environment: Mapping[str, str], folder: Path) -> tuple[Path, dict[str, Any]]:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from cleveragents.domain.errors import SetupError
 from cleveragents.domain.money import Money
-from cleveragents.settings import SETTINGS_FILE, Settings, load
+from cleveragents.settings import SETTINGS_FILE, Settings, load, store_path
 
 
 def test_defaults_are_valid_and_frozen():
@@ -88,3 +90,35 @@ def test_named_file_must_exist(tmp_path):
     named.write_text("zone = 'Europe/Berlin'\n")
     settings, _ = load(environment={"CLEVERAGENTS_SETTINGS": str(named)})
     assert settings.zone == "Europe/Berlin"
+
+
+@pytest.mark.parametrize("value", ["", " ", ".", "..", "/", "a\0b", 5], ids=repr)
+def test_store_must_be_the_path_of_a_file(value):
+    with pytest.raises(SetupError, match="`store` must be the path of a file"):
+        Settings(store=value)
+
+
+def test_store_may_start_at_the_home_of_the_user(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Settings(store="~/state.db").store == tmp_path / "state.db"
+
+
+@pytest.mark.parametrize("git", [Path.mkdir, Path.touch], ids=["repository", "worktree"])
+def test_store_is_found_from_every_folder_of_a_repository(tmp_path, git, monkeypatch):
+    git(tmp_path / ".git")
+    (tmp_path / "deep" / "down").mkdir(parents=True)
+    expected = tmp_path / ".cleveragents" / "state.db"
+    assert store_path(Settings(), tmp_path / "deep" / "down") == expected
+    monkeypatch.chdir(tmp_path / "deep")
+    assert store_path(Settings()) == expected
+
+
+def test_store_outside_of_a_repository_is_in_the_folder(tmp_path):
+    assert store_path(Settings(store="x.db"), tmp_path) == tmp_path / "x.db"
+
+
+def test_absolute_store_is_taken_as_it_is(tmp_path):
+    (tmp_path / ".git").mkdir()
+    assert store_path(Settings(store=tmp_path / "a" / "x.db"), Path("/")) == (
+        tmp_path / "a" / "x.db"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,24 @@ if TYPE_CHECKING:
     from cleveragents.domain.errors import CleverAgentsError
 
 
+class ReaderGone(Exception):  # noqa: N818  # names what happened; it is no error
+    """Whoever read our answer went away, as `head` does; there is nobody to go on for."""
+
+
 def data(text: str) -> None:
     """Print what was asked for."""
-    sys.stdout.write(f"{text}\n")
+    try:
+        sys.stdout.write(f"{text}\n")
+    except BrokenPipeError:
+        raise _reader_gone() from None
+
+
+def flush() -> None:
+    """Hand over what is still buffered of the answer."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise _reader_gone() from None
 
 
 def record(value: Mapping[str, Any]) -> None:
@@ -45,3 +61,9 @@ def error(problem: CleverAgentsError, *, as_json: bool) -> None:
         talk(facts(problem.facts))
     if problem.hint:
         talk(f"\nhint: {problem.hint}")
+
+
+def _reader_gone() -> ReaderGone:
+    # What is still buffered must go somewhere, or Python complains on its way out.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return ReaderGone()

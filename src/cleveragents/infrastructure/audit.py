@@ -57,9 +57,11 @@ def verify_chain(connection: sqlite3.Connection) -> Verdict:
         if chained(previous, tuple(row)) != digest:
             return Verdict(expected - 1, expected, f"event {expected} or its place was changed")
         previous, expected = digest, expected + 1
-    last, digest = connection.execute("SELECT seq, hash FROM chain").fetchone()
+    last, digest = connection.execute("SELECT seq, hash FROM chain").fetchone() or (0, None)
     if (last, digest) != (expected - 1, previous):
-        return Verdict(expected - 1, expected, f"events from {expected} to {last} are missing")
+        missing = f"events from {expected} to {last} are missing"
+        reason = missing if last >= expected else "the end of the chain was changed"
+        return Verdict(expected - 1, expected, reason)
     return Verdict(expected - 1)
 
 
@@ -89,8 +91,10 @@ def verify_balances(connection: sqlite3.Connection) -> Verdict:
     return Verdict(checked)
 
 
-def events(connection: sqlite3.Connection, wanted: Filter) -> Iterator[dict[str, Any]]:
-    """Yield the events that pass the filter, oldest first."""
+def events(
+    connection: sqlite3.Connection, wanted: Filter, last: int | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield the events that pass the filter, oldest first; only the `last` ones if asked so."""
     terms = [
         ("plan = ?", wanted.plan),
         ("actor = ?", wanted.actor),
@@ -100,10 +104,13 @@ def events(connection: sqlite3.Connection, wanted: Filter) -> Iterator[dict[str,
     ]
     used = [(term, value) for term, value in terms if value is not None]
     where = " AND ".join(term for term, _ in used) or "1"
-    found = connection.execute(
-        f"SELECT seq, at, kind, plan, actor, body FROM events WHERE {where} ORDER BY seq",  # noqa: S608  # the terms are ours
-        [value for _, value in used],
+    newest_first = (
+        f"SELECT seq, at, kind, plan, actor, body FROM events WHERE {where} "  # noqa: S608  # ours
+        "ORDER BY seq DESC LIMIT ?"
     )
+    # SQLite takes a negative limit for none.
+    values = [*(value for _, value in used), -1 if last is None else last]
+    found = connection.execute(f"SELECT * FROM ({newest_first}) ORDER BY seq", values)  # noqa: S608  # ours
     for seq, at, kind, plan, actor, body in found:
         yield {
             "seq": seq,

@@ -186,7 +186,8 @@ class DurableCostTracker(CostTracker):
     def balance(self, kind: str, name: str) -> Balance:
         """Return what one scope has spent and promised, by all processes."""
         with self._store.read() as connection:
-            return ledger.balances(connection, [scope_key(known_kind(kind), name)])[0]
+            keys = [scope_key(known_kind(kind), name)]
+            return ledger.balances(connection, keys, limits_of(connection))[0]
 
     def report(self) -> tuple[Balance, ...]:
         """Return the balance of every scope in one consistent snapshot, by kind and name."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cleveragents.domain.budget import Balance, Limit
 from cleveragents.domain.errors import RequestError
 from cleveragents.domain.money import Money
-from cleveragents.infrastructure.limits import hard_limit_of, limits_of, pass_thresholds
+from cleveragents.infrastructure.limits import hard_limit_of, limits_in, pass_thresholds
 from cleveragents.providers.budget_account import refusal
 from cleveragents.providers.reservation import Outcome, State
 from cleveragents.providers.settlement import settlement
@@ -85,7 +85,7 @@ def reserve(
     """
 
     def write(tx: Transaction) -> BudgetExceeded | None:
-        for balance in balances(tx, promise.keys):
+        for balance in balances(tx, promise.keys, limits_in(tx)):
             taken = balance.spent.pico + balance.promised.pico + promise.pico
             if balance.limit is not None and taken > balance.limit.pico:
                 return refusal(balance, Money(promise.pico))
@@ -207,9 +207,8 @@ def promise_from(row: tuple[Any, ...]) -> Promise:
     return Promise(name, State(state), pico, billed, tuple(json.loads(keys)), expires_at, bill)
 
 
-def balances(tx: Any, keys: Iterable[str]) -> list[Balance]:
+def balances(tx: Any, keys: Iterable[str], limits: tuple[Limit, ...]) -> list[Balance]:
     """Return what each scope has spent and promised, with its hard limit, in the order asked."""
-    limits = limits_of(tx)
     found = []
     for key in keys:
         row = tx.execute("SELECT spent, held FROM accounts WHERE key = ?", (key,)).fetchone()
@@ -282,5 +281,4 @@ def _post(
     body: dict[str, Any] = {"keys": keys, "spent": 0, "held": 0, **about}
     names = dict(key.split(":", 1) for key in keys)
     tx.event(kind, body, at=at, plan=names.get("plan"), actor=names.get("actor"))
-    for key in keys:
-        tx.execute(_ADD, (key, body["spent"], body["held"]))
+    tx.execute_each(_ADD, [(key, body["spent"], body["held"]) for key in keys])

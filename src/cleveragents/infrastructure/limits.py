@@ -31,6 +31,14 @@ def limits_of(tx: Any) -> tuple[Limit, ...]:
     )
 
 
+def limits_in(tx: Transaction) -> tuple[Limit, ...]:
+    """Return the limits in force for all writes of a group, read once."""
+    limits: tuple[Limit, ...] | None = tx.memo.get("limits")
+    if limits is None:
+        limits = tx.memo["limits"] = limits_of(tx)
+    return limits
+
+
 def set_limit(limit: Limit, at: float) -> Callable[[Transaction], None]:
     """Put a limit in place of one of the same kind, name and hardness."""
 
@@ -39,7 +47,9 @@ def set_limit(limit: Limit, at: float) -> Callable[[Transaction], None]:
             "INSERT OR REPLACE INTO limits VALUES (?, ?, ?, ?, ?)",
             (*_place(limit), limit.amount.pico, json.dumps(limit.warn_at)),
         )
-        tx.event("limit.set", {**_body(limit), "amount": limit.amount.pico}, at=at)
+        tx.memo.clear()
+        about = {"amount": limit.amount.pico, "warn_at": limit.warn_at}
+        tx.event("limit.set", {**_body(limit), **about}, at=at)
 
     return write
 
@@ -51,6 +61,7 @@ def remove_limit(limit: Limit, at: float) -> Callable[[Transaction], bool]:
         there = tx.execute(
             "DELETE FROM limits WHERE kind = ? AND name = ? AND hard = ?", _place(limit)
         ).rowcount
+        tx.memo.clear()
         if there:
             tx.event("limit.removed", _body(limit), at=at)
         return there == 1
@@ -65,7 +76,7 @@ def hard_limit_of(key: str, limits: tuple[Limit, ...]) -> Money | None:
 
 def pass_thresholds(tx: Transaction, keys: tuple[str, ...], at: float) -> tuple[Notice, ...]:
     """Return a notice for each threshold reached by now that no process has reported yet."""
-    watched = [limit for limit in limits_of(tx) if limit.warn_at]
+    watched = [limit for limit in limits_in(tx) if limit.warn_at]
     notices = []
     for key in keys if watched else ():
         spent = tx.execute("SELECT spent FROM accounts WHERE key = ?", (key,)).fetchone()[0]

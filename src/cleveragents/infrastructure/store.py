@@ -35,11 +35,17 @@ class Transaction:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        #: What was read once for all writes of the group; whoever changes it, forgets it.
+        self.memo: dict[str, Any] = {}
         self._seq, self._hash = connection.execute("SELECT seq, hash FROM chain").fetchone()
 
     def execute(self, sql: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
         """Run one statement inside the transaction."""
         return self._connection.execute(sql, values)
+
+    def execute_each(self, sql: str, rows: list[tuple[Any, ...]]) -> None:
+        """Run one statement for each row."""
+        self._connection.executemany(sql, rows)
 
     def event(
         self,
@@ -69,6 +75,7 @@ class Transaction:
     def undo_to(self, mark: tuple[int, bytes]) -> None:
         """Go back to a savepoint."""
         self.execute("ROLLBACK TO write")
+        self.memo.clear()
         self._seq, self._hash = mark
 
     def close_chain(self) -> None:
@@ -78,7 +85,8 @@ class Transaction:
 
 def chained(previous: bytes, row: tuple[Any, ...]) -> bytes:
     """Return the hash of an event row over its predecessor's."""
-    said = json.dumps(row, separators=(",", ":"))
+    # What a stranger's hand put into a row need not be JSON; then the hash differs, as it should.
+    said = json.dumps(row, separators=(",", ":"), default=repr)
     return hashlib.sha256(previous + said.encode("ascii")).digest()
 
 
@@ -282,9 +290,10 @@ class Store:
         connection = None
         try:
             connection = self._connected()
+            # First see whether the file is ours: the journal's mode is kept in the file.
+            migrate(connection)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
-            migrate(connection)
         except sqlite3.Error as error:
             if connection is not None:
                 connection.close()

@@ -1,0 +1,129 @@
+"""Several processes on one budget: exact, and what a shared commit wins over one for each call.
+
+The yardstick asks the shared row for every call, in a transaction of its own:
+`UPDATE … WHERE spent + held + x <= limit`, once to reserve and once to settle.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import sqlite3
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from _yardstick import Goals
+from cleveragents.domain.errors import BudgetExceeded
+from cleveragents.domain.money import Money
+from cleveragents.infrastructure.durable_cost_tracker import DurableCostTracker
+from cleveragents.infrastructure.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from multiprocessing.synchronize import Barrier
+    from typing import TypeAlias
+
+    Work: TypeAlias = Callable[[Path, Barrier, multiprocessing.Queue[int]], None]
+
+SECONDS: Final = 3.0
+PROCESSES: Final = 2
+THREADS: Final = 100
+EXACT: Final = (8, 25)
+
+
+def pairs_alone(path: Path, start: Barrier, results: multiprocessing.Queue[int]) -> None:
+    """Reserve and settle in two transactions for each call."""
+    connection = sqlite3.connect(path, timeout=30, isolation_level=None)
+    connection.execute("PRAGMA synchronous = FULL")
+    start.wait()
+    end, done = time.perf_counter() + SECONDS, 0
+    while time.perf_counter() < end:
+        connection.execute("UPDATE budget SET held = held + 1 WHERE spent + held + 1 <= amount")
+        connection.execute("UPDATE budget SET held = held - 1, spent = spent + 1")
+        done += 1
+    results.put(done)
+
+
+def pairs_shared(path: Path, start: Barrier, results: multiprocessing.Queue[int]) -> None:
+    """Reserve and settle through the durable tracker, from many threads."""
+    with Store(path) as store, DurableCostTracker(store) as tracker:
+        cost, done = Money(1), [0] * THREADS
+
+        def work(index: int) -> None:
+            while time.perf_counter() < end:
+                tracker.reserve(cost).settle(cost)
+                done[index] += 1
+
+        start.wait()
+        end = time.perf_counter() + SECONDS
+        threads = [threading.Thread(target=work, args=(index,)) for index in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        results.put(sum(done))
+
+
+def calls_until_refused(path: Path, start: Barrier, results: multiprocessing.Queue[int]) -> None:
+    """Spend cents until the budget refuses, from many threads."""
+    with Store(path) as store, DurableCostTracker(store) as tracker:
+        made = [0] * EXACT[1]
+
+        def work(index: int) -> None:
+            while True:
+                try:
+                    reservation = tracker.reserve("0.01")
+                except BudgetExceeded:
+                    return
+                time.sleep(0.002)
+                reservation.settle("0.01")
+                made[index] += 1
+
+        start.wait()
+        threads = [threading.Thread(target=work, args=(index,)) for index in range(EXACT[1])]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        results.put(sum(made))
+
+
+def together(target: Work, path: Path, count: int) -> int:
+    """Run a function in several processes at once and add up what they did."""
+    context = multiprocessing.get_context("spawn")
+    start, results = context.Barrier(count), context.Queue()
+    processes = [context.Process(target=target, args=(path, start, results)) for _ in range(count)]
+    for process in processes:
+        process.start()
+    total = sum(int(results.get(timeout=120)) for _ in processes)
+    for process in processes:
+        process.join()
+    return total
+
+
+def main() -> None:
+    """Measure both in one run on one disk."""
+    goals = Goals()
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as name:
+        folder = Path(name)
+        with sqlite3.connect(folder / "alone.db") as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("CREATE TABLE budget (spent INTEGER, held INTEGER, amount INTEGER)")
+            connection.execute("INSERT INTO budget VALUES (0, 0, 1000000000)")
+        with Store(folder / "exact.db") as store, DurableCostTracker(store, daily_budget=1):
+            pass
+        with Store(folder / "shared.db") as store, DurableCostTracker(store, daily_budget=1000):
+            pass
+        made = together(calls_until_refused, folder / "exact.db", EXACT[0])
+        alone = together(pairs_alone, folder / "alone.db", PROCESSES) / SECONDS
+        shared = together(pairs_shared, folder / "shared.db", PROCESSES) / SECONDS
+    print(f"pairs per second of {PROCESSES} processes: {alone:,.0f} alone, {shared:,.0f} shared")
+    goals.exactly("calls of 8 processes x 25 threads on 1.00 USD", made, 100)
+    goals.at_least("durable pairs, ratio to a transaction for each call", shared / alone, 200)
+    goals.finish()
+
+
+if __name__ == "__main__":
+    main()
