@@ -66,6 +66,14 @@ def free_threaded(session: nox.Session) -> None:
 
 
 @nox.session
+def crash(session: nox.Session) -> None:
+    """Kill a thousand processes under load and check that nothing acknowledged is lost."""
+    session.install(*group("tests"), ".")
+    kills = session.posargs[0] if session.posargs else "1000"
+    session.run("pytest", "-q", "tests/crash", env={"CLEVERAGENTS_KILLS": kills})
+
+
+@nox.session
 def benchmarks(session: nox.Session) -> None:
     """Run every benchmark, or those named; each exits non-zero when it misses its goal."""
     session.install(".[bench]")

@@ -1,6 +1,6 @@
 """One of several processes on one budget: spends until it is refused, then says how often it could.
 
-Run as `python spender.py STORE THREADS`: it says `ready` and starts when it is given a line.
+Run as `python spender.py STORE THREADS [escrow]`: it says `ready` and starts when given a line.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from pathlib import Path
 
 from cleveragents.domain.errors import BudgetExceeded
 from cleveragents.infrastructure.durable_cost_tracker import DurableCostTracker
+from cleveragents.infrastructure.escrow_cost_tracker import EscrowCostTracker
 from cleveragents.infrastructure.store import Store
 from cleveragents.testing import run_together
 
 
 def main() -> None:
-    path, threads = sys.argv[1:]
-    with Store(Path(path)) as store, DurableCostTracker(store) as tracker:
+    path, threads, *escrow = sys.argv[1:]
+    kind = EscrowCostTracker if escrow else DurableCostTracker
+    with Store(Path(path)) as store, kind(store) as tracker:
         pause = threading.Event()
 
         def spend() -> int:

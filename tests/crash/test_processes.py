@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from cleveragents.domain.budget import Scopes
 from cleveragents.domain.money import Money
 from cleveragents.infrastructure.audit import verify_balances, verify_chain
@@ -16,13 +18,14 @@ from crash.harness import FOLDER
 PROCESSES, THREADS = 8, 25
 
 
-def test_8_processes_of_25_threads_on_1_usd_make_exactly_100_calls_of_1_cent(tmp_path):
+@pytest.mark.parametrize("mode", [(), ("escrow",)], ids=["commits", "slices"])
+def test_8_processes_of_25_threads_on_1_usd_make_exactly_100_calls_of_1_cent(tmp_path, mode):
     path = tmp_path / "state.db"
     with Store(path) as store, DurableCostTracker(store, daily_budget=1.00):
         pass
     spenders = [
         subprocess.Popen(
-            [sys.executable, str(FOLDER / "spender.py"), str(path), str(THREADS)],
+            [sys.executable, str(FOLDER / "spender.py"), str(path), str(THREADS), *mode],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -37,6 +40,8 @@ def test_8_processes_of_25_threads_on_1_usd_make_exactly_100_calls_of_1_cent(tmp
     with Store(path) as store, store.read() as connection:
         assert verify_chain(connection).holds
         assert verify_balances(connection).holds
+        states = {row[0] for row in connection.execute("SELECT state FROM reservations")}
+        assert states <= {"settled", "released"}
 
 
 def test_reservation_of_a_dead_process_is_charged_after_its_lease_and_can_be_corrected(tmp_path):

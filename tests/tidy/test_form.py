@@ -37,6 +37,7 @@ THREADING = {
     "cli/demo_world.py",
     "domain/stop_signal.py",
     "infrastructure/durable_cost_tracker.py",
+    "infrastructure/escrow_cost_tracker.py",
     "infrastructure/store.py",
     "providers/cost_tracker.py",
     "providers/pricing.py",

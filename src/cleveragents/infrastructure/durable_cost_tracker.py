@@ -9,7 +9,7 @@ import threading
 from datetime import UTC
 from typing import TYPE_CHECKING, Final, Self
 
-from cleveragents.domain.budget import CalendarDay, Limit, known_kind, positive_s, scope_key
+from cleveragents.domain.budget import Limit, known_kind, positive_s, scope_key
 from cleveragents.domain.errors import RequestError, StoreError
 from cleveragents.domain.money import pico_of
 from cleveragents.infrastructure import ledger
@@ -227,9 +227,11 @@ class DurableCostTracker(CostTracker):
         tx.execute("INSERT OR REPLACE INTO processes VALUES (?, ?)", (self._process, alive_until))
 
     def _keys(self, scopes: Scopes | None, now: float) -> tuple[str, ...]:
-        day = CalendarDay.at(now, self._zone)
-        windows = (scope_key("day", day.day), scope_key("month", day.month))
-        return windows if scopes is None else (*windows, *scopes.keys)
+        day = self._today
+        if not day.starts_at <= now < day.ends_at:
+            day = self._day_at(now)
+        windows = (day.account.key, day.month.key)
+        return windows if scopes is None else windows + scopes.keys
 
     def _adopt(self, reservation: DurableReservation, posted: ledger.Posted) -> None:
         reservation.state = posted.promise.state

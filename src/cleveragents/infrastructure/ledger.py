@@ -70,7 +70,7 @@ def record(
             _raise_bill(tx, known, more)
         elif bill is not None:
             tx.execute("INSERT INTO bills VALUES (?, ?, ?, NULL)", (bill, pico, json.dumps(keys)))
-        _post(tx, "money.recorded", charged, at, spent=more, bill=bill)
+        post(tx, "money.recorded", charged, at, spent=more, bill=bill)
         return pass_thresholds(tx, charged, at)
 
     return write
@@ -89,11 +89,8 @@ def reserve(
             taken = balance.spent.pico + balance.promised.pico + promise.pico
             if balance.limit is not None and taken > balance.limit.pico:
                 return refusal(balance, Money(promise.pico))
-        tx.execute(
-            "INSERT INTO reservations VALUES (?, ?, 'open', ?, 0, NULL, ?, ?)",
-            (promise.id, process, promise.pico, json.dumps(promise.keys), promise.expires_at),
-        )
-        _post(tx, "money.reserved", promise.keys, at, held=promise.pico, reservation=promise.id)
+        insert(tx, promise, process)
+        post(tx, "money.reserved", promise.keys, at, held=promise.pico, reservation=promise.id)
         return None
 
     return write
@@ -116,7 +113,7 @@ def settle(
         )
         if known is not None and effect.raised:
             _raise_bill(tx, known, effect.raised)
-            _post(tx, "money.raised", known.keys, at, spent=effect.raised, bill=known.key)
+            post(tx, "money.raised", known.keys, at, spent=effect.raised, bill=known.key)
         if bill is not None and _bill(tx, bill) is None:
             own = reservation if known is None else known.reservation
             tx.execute(
@@ -188,17 +185,23 @@ def expire(at: float, own: str) -> Callable[[Transaction], tuple[Posted, ...]]:
 
 
 def promise_of(tx: Any, reservation: str) -> Promise:
-    """Return a reservation as it stands."""
-    row = tx.execute(
-        "SELECT id, state, pico, billed, keys, expires_at, bill FROM reservations WHERE id = ?",
-        (reservation,),
-    ).fetchone()
-    if row is None:
+    """Return a reservation as it stands, or refuse a name that is none."""
+    found = find_promise(tx, reservation)
+    if found is None:
         raise RequestError(
             f"The store knows no reservation `{reservation}`: it was made by another tracker",
             hint="Run `cleveragents costs` to see those that wait for a bill",
         )
-    return promise_from(row)
+    return found
+
+
+def find_promise(tx: Any, reservation: str) -> Promise | None:
+    """Return a reservation as it stands, if there is one."""
+    row = tx.execute(
+        "SELECT id, state, pico, billed, keys, expires_at, bill FROM reservations WHERE id = ?",
+        (reservation,),
+    ).fetchone()
+    return None if row is None else promise_from(row)
 
 
 def promise_from(row: tuple[Any, ...]) -> Promise:
@@ -261,6 +264,14 @@ def _raise_bill(tx: Transaction, bill: _Bill, more: int) -> None:
         tx.execute("UPDATE bills SET billed = billed + ? WHERE key = ?", (more, bill.key))
 
 
+def insert(tx: Transaction, promise: Promise, process: str) -> None:
+    """Write a new reservation down."""
+    tx.execute(
+        "INSERT INTO reservations VALUES (?, ?, 'open', ?, 0, NULL, ?, ?)",
+        (promise.id, process, promise.pico, json.dumps(promise.keys), promise.expires_at),
+    )
+
+
 def _end(tx: Transaction, promise: Promise, state: State, billed: int, at: float) -> Promise:
     """Move a reservation to a state, putting a bill in place of what it holds by now."""
     held = -promise.pico if promise.state is State.OPEN else 0
@@ -270,11 +281,11 @@ def _end(tx: Transaction, promise: Promise, state: State, billed: int, at: float
     )
     spent = billed - promise.billed
     kind = f"money.{state.value}"
-    _post(tx, kind, promise.keys, at, spent=spent, held=held, reservation=promise.id)
+    post(tx, kind, promise.keys, at, spent=spent, held=held, reservation=promise.id)
     return replace(promise, state=state, billed=billed)
 
 
-def _post(
+def post(
     tx: Transaction, kind: str, keys: tuple[str, ...], at: float, **about: int | str | None
 ) -> None:
     """Append one entry and add it to the balances that it is about."""
