@@ -42,6 +42,8 @@ class ErrorTally:
     faults: dict[tuple[str | None, str], Fault] = field(default_factory=dict)
     #: By node and category.
     tries: dict[tuple[str | None, ErrorCategory], Tries] = field(default_factory=dict)
+    #: By node, the highest rung of the faults that were forgotten: no ladder goes down by it.
+    floors: dict[str | None, int] = field(default_factory=dict)
 
     def add(self, record: ErrorRecord, *, loop_after: int | None) -> ErrorRecord:
         """Count a record; return it with its number, and as a loop from the given time on."""
@@ -60,7 +62,7 @@ class ErrorTally:
         tries = self.tries.get((record.node, record.category), Tries())
         return Standing(
             times=max(1, fault.times),
-            rung=fault.rung,
+            rung=max(fault.rung, self.floors.get(record.node, 0)),
             tries=dict(tries.counts),
             waited_s=tries.waited_s,
             replans=self.replans,
@@ -77,6 +79,13 @@ class ErrorTally:
         self.replans += action is Action.REPLAN
         self.decision_count += 1
         return replace(decision, seq=self.decision_count, at=at)
+
+    def forget_oldest(self, faults_max: int) -> None:
+        """Drop the faults met first where there are too many; counts of all stay exact."""
+        while len(self.faults) > faults_max:
+            node, fingerprint = next(iter(self.faults))
+            rung = self.faults.pop((node, fingerprint)).rung
+            self.floors[node] = max(rung, self.floors.get(node, 0))
 
     def succeeded(self, node: str | None) -> None:
         """Start counting the tries of a node anew; its rungs stay."""

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 from cleveragents.domain.budget import positive_s
 from cleveragents.domain.errors import BudgetExceeded, RequestError, StoreError
 from cleveragents.domain.money import Money, pico_of
-from cleveragents.infrastructure import ledger, slices
+from cleveragents.infrastructure import slices
 from cleveragents.infrastructure.durable_cost_tracker import DurableCostTracker, DurableReservation
+from cleveragents.infrastructure.ledger import record
+from cleveragents.infrastructure.slice_reservation import Slice, SliceReservation, charge_slice
 from cleveragents.providers.budget_account import overrun
 from cleveragents.providers.reservation import Outcome, Reservation, State
 from cleveragents.providers.settlement import settlement
@@ -37,51 +39,6 @@ _SLICE_PICO_MAX: Final = 10**15
 
 
 _OPEN, _SETTLED, _CHARGED = State.OPEN, State.SETTLED, Outcome.CHARGED
-
-
-class Slice:
-    """Money that this process drew for one set of scopes; guarded by its tracker's lock."""
-
-    __slots__ = ("calls", "free", "growing", "held", "owed", "part", "used")
-
-    def __init__(self, keys: tuple[str, ...]) -> None:
-        name = f"s-{secrets.token_hex(8)}"
-        self.part = ledger.Promise(name, State.OPEN, 0, 0, keys, slices.NEVER)
-        self.free = 0  # promised to nobody
-        self.held = 0  # promised to calls
-        self.owed = 0  # spent, and not yet written
-        self.calls = 0
-        self.growing = 0  # callers that draw more for it right now
-        self.used = True  # since the last flush
-
-    @property
-    def is_over(self) -> bool:
-        """Say whether nobody needs it any more."""
-        return not (self.used or self.growing or self.free or self.held or self.owed)
-
-
-class SliceReservation(Reservation):
-    """Money promised to one call from a slice; `twin` is its own entry in the store, if any."""
-
-    __slots__ = ("moving", "source", "twin")
-
-    def __init__(self, tracker: EscrowCostTracker, pico: int, source: Slice) -> None:
-        # As `Reservation` does it, without its call: very many of these are made.
-        self.tracker = tracker
-        self.pico = pico
-        self.accounts = ()
-        self.expires_at = slices.NEVER
-        self.billed = 0
-        self.bill = None
-        self.state = _OPEN
-        self.source = source
-        self.twin: DurableReservation | None = None
-        self.moving = False  # out of its slice, into an entry of its own
-
-    @property
-    def scopes(self) -> tuple[str, ...]:
-        """The keys of every scope the call is charged to, day and month included."""
-        return self.source.part.keys
 
 
 class EscrowCostTracker(DurableCostTracker):
@@ -176,7 +133,7 @@ class EscrowCostTracker(DurableCostTracker):
             effect = settlement(state, reservation.pico, reservation.billed, pico, known)
             reservation.state = State.SETTLED
             reservation.billed = effect.billed + effect.raised
-            beside = _charge(reservation, state, effect.spent + effect.raised)
+            beside = charge_slice(reservation, state, effect.spent + effect.raised)
         if beside:
             self._record(reservation.source.part.keys, beside)
         if effect.over:
@@ -394,18 +351,4 @@ class EscrowCostTracker(DurableCostTracker):
         return row is not None
 
     def _record(self, keys: tuple[str, ...], pico: int) -> None:
-        self._tell(self._store.write(ledger.record(keys, pico, None, self._clock())))
-
-
-def _charge(reservation: SliceReservation, state: State, more: int) -> int:
-    """Take a bill out of a slice; return what the slice has not, to be recorded beside it."""
-    source = reservation.source
-    if state is State.OPEN:
-        source.held -= reservation.pico
-        source.free += reservation.pico
-    beside = max(0, more - source.free)
-    source.free -= more - beside
-    source.owed += more - beside
-    source.calls += 1
-    source.used = True
-    return beside
+        self._tell(self._store.write(record(keys, pico, None, self._clock())))

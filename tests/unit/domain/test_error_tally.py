@@ -45,3 +45,18 @@ def test_a_success_clears_the_tries_of_its_node_alone():
     tally.succeeded("n")
     assert tally.tries == {(None, ErrorCategory.UNKNOWN): Tries({Action.RETRY: 1}, 1.5)}
     assert tally.faults["n", "f"] == Fault(rung=Action.RETRY.rung)
+
+
+def test_memory_is_bounded_and_no_ladder_goes_down_by_it():
+    tally = ErrorTally()
+    first = ErrorRecord(plan_id="p", node="n", fingerprint="first")
+    tally.add(first, loop_after=None)
+    tally.decided(first, Decision(action=Action.ASK, reason="x", plan_id="p", record_seq=1), 0.0)
+    for number in range(50):
+        tally.add(ErrorRecord(plan_id="p", node="n", fingerprint=f"{number}"), loop_after=None)
+        tally.forget_oldest(10)
+    assert len(tally.faults) == 10
+    assert tally.count == 51
+    assert tally.standing(first).rung == Action.ASK.rung
+    other = ErrorRecord(plan_id="p", node="other", fingerprint="first")
+    assert tally.standing(other).rung == 0

@@ -42,15 +42,17 @@ if TYPE_CHECKING:
 __all__ = ["ErrorHistory", "ErrorRecoveryService", "RecoverySettings", "decide"]
 
 KEPT_MAX: Final = 1_000
+_FAULTS_PER_RECORD: Final = 10
 
 
 class ErrorHistory:
     """The errors of one plan and what was decided about each, in order and without gaps.
 
     Safe for any number of threads: each method is one atomic step, also without an interpreter
-    lock. The last `kept_max` records and decisions are kept; counts, loops and rungs are exact for
-    all of them. A service lends its own lock to its histories, so that creating one and adding to
-    it are one step.
+    lock. The last `kept_max` records and decisions are kept, and counts are exact for all of them.
+    Loops and rungs are known for ten times as many faults; of older ones, no ladder goes down.
+    A service lends its own lock to its histories, so that creating one and adding to it are one
+    step.
     """
 
     def __init__(
@@ -69,6 +71,8 @@ class ErrorHistory:
         self._records: deque[ErrorRecord] = deque(maxlen=kept_max)
         self._decisions: deque[Decision] = deque(maxlen=kept_max)
         self._tally = ErrorTally()
+        # Many times the records, so that a loop or a ladder is known long after its records went.
+        self._faults_max = _FAULTS_PER_RECORD * kept_max
 
     def add(self, record: ErrorRecord) -> ErrorRecord:
         """Keep a record; return it with its number, and as a loop if it is one."""
@@ -120,6 +124,7 @@ class ErrorHistory:
 
     def _add_locked(self, record: ErrorRecord) -> ErrorRecord:
         kept = self._tally.add(record, loop_after=_loop_after(record, self._loop_after))
+        self._tally.forget_oldest(self._faults_max)
         self._records.append(kept)
         return kept
 
