@@ -250,6 +250,52 @@ def test_parking_and_a_limit_keep_the_longer_or_the_first_pause():
     )
 
 
+def given_back() -> GateBench:
+    subject = GateBench().probe()
+    subject.out.release()
+    return subject
+
+
+def test_a_limit_after_the_block_is_kept_whether_or_not_the_next_probe_is_under_way():
+    prove(
+        given_back,
+        [GateBench.enter, lambda b: b.out.limited(70.0)],
+        lambda arena: (
+            (arena.returned[0] is None or arena.returned[0].probe)
+            and arena.subject.gate.parked_for_s("k") == 70.0
+        ),
+    )
+
+
+def test_a_limit_after_the_block_never_parks_what_the_next_probe_opened():
+    def followed() -> GateBench:
+        subject = given_back()
+        subject.next = subject.enter()
+        return subject
+
+    prove(
+        followed,
+        [lambda b: b.next.ok(), lambda b: b.out.limited(70.0)],
+        lambda arena: not arena.subject.enter().probe,
+    )
+
+
+def test_the_next_probes_limit_and_the_one_before_it_keep_the_longer_or_the_first_pause():
+    def followed() -> GateBench:
+        subject = given_back()
+        subject.next = subject.enter()
+        return subject
+
+    prove(
+        followed,
+        [lambda b: b.next.limited(9.0), lambda b: b.out.limited(70.0)],
+        lambda arena: (
+            (arena.subject.gate.parked_for_s("k"), arena.subject.gate._states["k"].failed_probes)
+            in {(9.0, 1), (70.0, 2)}
+        ),
+    )
+
+
 def test_the_racy_twin_of_the_gate_is_caught():
     def racy_gate() -> GateBench:
         subject = GateBench().lapse()

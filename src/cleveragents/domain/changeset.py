@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import stat
+import sys
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, cast
 
 from cleveragents.domain.errors import PlanError
 from cleveragents.domain.paths import check_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Unpack
 
 #: What a caller may hand in as the content of a file.
@@ -41,7 +42,7 @@ class FileMode(IntEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> FileMode:
-        if isinstance(value, int) and 0 <= value <= 0o177777:
+        if type(value) is int and 0 <= value <= 0o177777:
             kind = stat.S_IFMT(value)
             if kind in {0, stat.S_IFREG}:
                 return cls.EXECUTABLE if value & stat.S_IXUSR else cls.REGULAR
@@ -66,6 +67,9 @@ class Content:
     binary: bool = field(init=False)
 
     def __post_init__(self) -> None:
+        # A `bytearray` would have a hash too, until somebody changes it.
+        if not isinstance(self.data, bytes):
+            raise _not_content("bytes", f"got {type(self.data).__name__}")
         object.__setattr__(self, "sha256", hashlib.sha256(self.data).hexdigest())
         object.__setattr__(self, "size", len(self.data))
         object.__setattr__(self, "binary", b"\0" in self.data)
@@ -84,8 +88,8 @@ class Content:
             if isinstance(data, bytes | bytearray | memoryview):
                 return cls(bytes(data))
         except UnicodeEncodeError:
-            raise _not_content("got text with lone surrogates") from None
-        raise _not_content(f"got {type(data).__name__}")
+            raise _not_content("bytes or text", "got text with lone surrogates") from None
+        raise _not_content("bytes or text", f"got {type(data).__name__}")
 
 
 class Provenance(TypedDict, total=False):
@@ -102,6 +106,7 @@ class Provenance(TypedDict, total=False):
 class ChangeEntry:
     """One operation on one file; an entry that breaks a rule is refused at birth with CA4003.
 
+    So is a value of the wrong kind: whoever is handed an entry can rely on its types.
     Use the constructors: `create`, `modify`, `delete`, `rename`, `change_mode`.
     They take contents as `bytes`, `str` or `Content`, and who made the change as keywords.
     """
@@ -121,6 +126,8 @@ class ChangeEntry:
     at: float | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
+        for name in _RULES:
+            _check_kind(name, getattr(self, name))
         check_path(self.path)
         if self.old_path is not None:
             check_path(self.old_path)
@@ -237,6 +244,51 @@ _SHAPES: Final[Mapping[ChangeKind, tuple[set[str], ...]]] = {
 }
 
 
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_moment(value: object) -> bool:
+    # Compared, not converted: a whole number may be too large to be a float at all.
+    return type(value) in {int, float} and abs(cast("float", value)) <= sys.float_info.max
+
+
+def _a(kind: type) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, kind)
+
+
+# What each field must be if it is told, and how to come by it; paths have a module of their own.
+_RULES: Final[Mapping[str, tuple[str, Callable[[object], bool], str]]] = {
+    "kind": ("a `ChangeKind`", _a(ChangeKind), "Use `ChangeEntry.create` and its sisters"),
+    **dict.fromkeys(
+        ("before", "after"), ("a `Content`", _a(Content), "Wrap the bytes: `Content.of(data)`")
+    ),
+    **dict.fromkeys(
+        ("mode_before", "mode_after"),
+        ("a `FileMode`", _a(FileMode), "Find the mode that git keeps: `FileMode(0o644)`"),
+    ),
+    **dict.fromkeys(
+        ("actor", "node", "tool_call"), ("a text", _a(str), "Pass a name, or leave it out")
+    ),
+    "attempt": ("a whole number from 0", _is_count, "Pass the number of the try, or leave it out"),
+    "at": ("a number of seconds", _is_moment, "Pass seconds since the epoch, or leave it out"),
+}
+
+
+def _check_kind(name: str, value: object) -> None:
+    rule, holds, hint = _RULES[name]
+    if holds(value) or (value is None and name != "kind"):
+        return
+    # A content is never shown, also one in the wrong wrapping.
+    got = type(value).__name__ if name in {"before", "after"} else f"{value!r:.80}"
+    raise PlanError(
+        f"`{name}` of a change must be {rule}, got {got}",
+        code="CA4003",
+        facts={"field": name, "rule": rule},
+        hint=hint,
+    )
+
+
 def _content(data: Data | None) -> Content | None:
     return None if data is None else Content.of(data)
 
@@ -262,9 +314,9 @@ def _refused(rule: str, entry: ChangeEntry) -> PlanError:
     )
 
 
-def _not_content(got: str) -> PlanError:
+def _not_content(rule: str, got: str) -> PlanError:
     return PlanError(
-        f"The content of a file must be bytes or text, {got}",
+        f"The content of a file must be {rule}, {got}",
         code="CA4003",
         hint="Read the file in binary mode and pass its bytes",
     )

@@ -6,17 +6,17 @@ here are the records of errors that happened, ours and everybody else's.
 
 from __future__ import annotations
 
-import math
+import sys
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from cleveragents.domain.errors import RequestError
 from cleveragents.domain.redaction import redact_to
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 MESSAGE_CHARS_MAX: Final = 2_000
 NAME_CHARS_MAX: Final = 200
@@ -98,6 +98,7 @@ class ErrorRecord:
 
     Every text is redacted and bounded when the record is made, so no record ever holds a secret
     (`plan_id` alone is taken as it is: it is a name, and the key of the history).
+    A value of the wrong kind is refused then, too; the text of a category becomes the category.
     `seq` is 0 until a history has numbered it.
     """
 
@@ -128,15 +129,25 @@ class ErrorRecord:
 
     def __post_init__(self) -> None:
         check_plan_id(self.plan_id)
+        for name in _RULES:
+            object.__setattr__(self, name, as_kept(name, getattr(self, name)))
         for name, chars_max in _TEXTS:
             text = getattr(self, name)
             if text:
-                object.__setattr__(self, name, redact_to(str(text), chars_max))
+                object.__setattr__(self, name, redact_to(text, chars_max))
+
+    @property
+    def is_own_refusal(self) -> bool:
+        """Say whether our own gate or breaker refused, so that nothing was sent."""
+        return self.provider_code in _OWN_REFUSALS
 
     @property
     def gate_key(self) -> str | None:
-        """The name of the gate that calls to this provider and model share."""
-        return gate_key(self.provider, self.model)
+        """The name of the gate that calls to this provider and model share.
+
+        A refusal of our own has none: it must neither close a gate nor cost the provider's retries.
+        """
+        return None if self.is_own_refusal else gate_key(self.provider, self.model)
 
     def numbered(self, seq: int, *, loop: bool = False) -> ErrorRecord:
         """Return this record with its number; as a loop, with what it is a loop of."""
@@ -157,14 +168,11 @@ class ErrorRecord:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ErrorRecord:
         """Read a record back from `to_dict`."""
-        typed = dict(values)
-        typed["category"] = ErrorCategory(values["category"])
-        typed["side_effects"] = SideEffects(values["side_effects"])
-        if values["underlying"] is not None:
-            typed["underlying"] = ErrorCategory(values["underlying"])
-        return cls(**typed)
+        return cls(**values)
 
 
+# An open breaker (CA3107) and a closed gate (CA3108).
+_OWN_REFUSALS: Final = frozenset({"CA3107", "CA3108"})
 _TEXTS: Final = (
     ("message", MESSAGE_CHARS_MAX),
     *(
@@ -243,11 +251,62 @@ def check_plan_id(plan_id: object) -> None:
 
 def is_seconds(value: object) -> bool:
     """Tell whether a value is a length of time: a number from 0, and not infinite."""
+    return _is_number(value) and value >= 0
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    # Compared, not converted: a whole number may be too large to be a float at all.
     return (
         isinstance(value, int | float)
         and not isinstance(value, bool)
-        and math.isfinite(value)
-        and value >= 0
+        and abs(value) <= sys.float_info.max
+    )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+_CATEGORIES: Final = {str(category): category for category in ErrorCategory}
+_NAMED: Final[Mapping[str, Mapping[str, StrEnum]]] = MappingProxyType(
+    {
+        "category": _CATEGORIES,
+        "underlying": _CATEGORIES,
+        "side_effects": {str(effects): effects for effects in SideEffects},
+    }
+)
+# What each field must be; those named in `_OPTIONAL` may be None as well.
+_RULES: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = MappingProxyType(
+    {
+        "category": ("an `ErrorCategory`", lambda value: isinstance(value, ErrorCategory)),
+        "underlying": ("an `ErrorCategory`", lambda value: isinstance(value, ErrorCategory)),
+        "side_effects": ("one of `SideEffects`", lambda value: isinstance(value, SideEffects)),
+        **dict.fromkeys((name for name, _ in _TEXTS), ("a text", _is_text)),
+        **dict.fromkeys(("seq", "attempt", "status"), ("a whole number from 0", _is_count)),
+        "at": ("a number of seconds", _is_number),
+        "retry_after_s": ("a number of seconds from 0", is_seconds),
+        **dict.fromkeys(
+            ("sent", "idempotent"), ("true or false", lambda value: isinstance(value, bool))
+        ),
+    }
+)
+_OPTIONAL: Final = frozenset(spec.name for spec in fields(ErrorRecord) if spec.default is None)
+
+
+def as_kept(name: str, value: object) -> Any:
+    """Return a field's value as a record keeps it, or refuse it: later it would break a rule."""
+    if name in _NAMED and isinstance(value, str):
+        value = _NAMED[name].get(value, value)
+    rule, holds = _RULES[name]
+    if holds(value) or (value is None and name in _OPTIONAL):
+        return value
+    raise RequestError(
+        f"`{name}` must be {rule}, got {value!r:.80}",
+        hint=f"Pass `{name}` as {rule}, or leave it out",
     )
 
 

@@ -2,7 +2,8 @@
 
 Recognised are shapes, never meanings: the key formats of providers, credentials in headers and
 URLs, private keys, and values that stand behind a name such as `api_key=` or `"password":`.
-A plain word behind `token:` in prose is left alone (`Unexpected token: identifier`).
+In prose a plain word behind `token:` is left alone (`Unexpected token: identifier`), and behind
+`password:` a short word or one that such messages are made of (`password: required`).
 """
 
 from __future__ import annotations
@@ -17,11 +18,19 @@ SEARCHED_CHARS_MAX: Final = 65_536
 # What a token looks like behind its prefix: a digit soon, or letters that no word would have.
 _BLOB: Final = r"(?:(?=[\w.~+/-]{0,64}\d)[\w.~+/-]{8,}|[\w.~+/-]{24,})=*"
 # Names whose value is a secret; `max_tokens` and `token_count` are not among them.
-_NAME: Final = (
-    r"(?:api[_-]?key|access[_-]?key(?:[_-]?id)?|account[_-]?key|private[_-]?key|auth[_-]?key"
-    r"|secret(?:[_-]?key)?|token|passw(?:or)?d|pwd|passphrase|credentials?)"
+_PLAIN_NAME: Final = (
+    r"(?:(?:api|account|private|auth)[ _-]?key|access[ _-]?key(?:[ _-]?id)?"
+    r"|secret(?:[ _-]?key)?|passw(?:or)?d|pwd|passphrase)"
 )
+_NAME: Final = rf"(?:{_PLAIN_NAME}|token|credentials?)"
 _EMPTY: Final = r"(?!(?:none|null|true|false|undefined)\b)"
+# What messages and type hints say behind a name, and a placeholder, a folder.
+_NO_VALUE: Final = (
+    r"(?!(?:required|incorrect|expected|mismatch(?:ed)?|forbidden|rejected|unexpected|unsupported"
+    r"|provided|optional|secretstr|undefined)(?![\w-])|/|\$?\{)"
+)
+# A quote that opens a text of JSON or Python, escaped up to four times over.
+_OPEN: Final = r"[bru]{0,2}(?P<open>\\{0,15}[\"'])"
 
 
 class _Shape(NamedTuple):
@@ -65,9 +74,13 @@ _SHAPES: Final = (
         "bearer", "basic", pattern=rf"\b(bearer|basic)\s+{_BLOB}", replacement=rf"\1 {REDACTED}"
     ),
     # user:password@ keeps neither; a name alone (git@) is no secret unless it is long.
+    # A password with a slash is one only if it cannot be a port and a path; it is bounded, because
+    # unlike the others it may run over the next `://`.
     _shape(
         "://",
-        pattern=r"(://)(?:[^/\s:@\[\]]*:[^/\s@\[\]]+|[^/\s:@\[\]]{16,})(?=@)",
+        pattern=r"(://)(?:[^/\s:@\[\]]*:"
+        r"(?:[^/\s@\[\]]+|(?!/|\d{1,5}[/?#])[^\s@\[\]\"'<>]{1,256})(?:@[^/\s@\[\]]+)*"
+        r"|[^/\s:@\[\]]{16,})(?=@)",
         replacement=rf"\1{REDACTED}",
     ),
     _shape(
@@ -80,12 +93,20 @@ _SHAPES: Final = (
     *(_shape(*marks, pattern=pattern) for *marks, pattern in _PREFIXED),
 )
 
-_NAMED_MARKS: Final = ("key", "secret", "token", "passw", "pwd", "passphrase", "credential")
+_NAMED_MARKS: Final = (
+    *("key", "secret", "token", "passw", "pwd", "passphrase", "credential"),
+    *("authorization", "cookie"),
+)
 _NAMED: Final = (
-    # name="value", "name": "value", \"name\": \"value\", name='value'
+    # name="value", "name": "value", \"name\": \"value\", name='value', 'name': b'value'
     re.compile(
-        rf"({_NAME}\\*[\"']?\s*[:=]\s*(?P<open>\\*[\"'])){_EMPTY}(?!\[redacted\])"
-        r"(?:(?!(?P=open)).)+",
+        rf"({_NAME}\\*[\"']?\s*[:=]\s*{_OPEN}){_EMPTY}(?!\[redacted\])(?:(?!(?P=open)).)+",
+        re.IGNORECASE | re.DOTALL,
+    ),
+    # ('name', 'value') and ["name", "value"], as headers are shown; bounded, because it must close
+    re.compile(
+        rf"([(\[]\s*[bru]{{0,2}}\\*[\"'][\w.-]{{0,64}}(?:{_NAME}|authorization|cookie)\\*[\"']\s*,\s*"
+        rf"{_OPEN}){_EMPTY}(?!\[redacted\])(?:(?!(?P=open)).){{1,4096}}(?=(?P=open)\s*[)\]])",
         re.IGNORECASE | re.DOTALL,
     ),
     # name=value, in text and in a URL, up to what closes the sentence; `PWD=/srv` is a folder
@@ -96,6 +117,11 @@ _NAMED: Final = (
     # "name": value and name: value, where the value looks like a token
     re.compile(
         rf"({_NAME}\\*[\"']?\s*:\s*){_EMPTY}(?:(?=\S{{0,64}}\d)[^\s\"'`,;<>\[\]]{{6,}}|{_BLOB})",
+        re.IGNORECASE,
+    ),
+    # password: value, where a long word is enough
+    re.compile(
+        rf"({_PLAIN_NAME}\\*[\"']?\s*:\s*){_EMPTY}{_NO_VALUE}[^\s\"'`,;<>\[\]]{{8,}}",
         re.IGNORECASE,
     ),
 )

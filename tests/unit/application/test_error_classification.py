@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import itertools
 import json
 import pickle
 import socket
 import ssl
 import subprocess
+import time
 import urllib.error
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleveragents.application.services.error_classification import classify, describe, normalised
+from cleveragents.application.services.error_classification import (
+    Hints,
+    classify,
+    describe,
+    normalised,
+)
+from cleveragents.domain.error_record import MESSAGE_CHARS_MAX, ErrorRecord, SideEffects
 from cleveragents.domain.error_record import ErrorCategory as Is
-from cleveragents.domain.error_record import SideEffects
 from cleveragents.domain.errors import (
     BudgetExceeded,
     CircuitOpen,
@@ -27,6 +35,7 @@ from cleveragents.domain.errors import (
     RequestError,
     SetupError,
 )
+from cleveragents.domain.redaction import SEARCHED_CHARS_MAX
 from cleveragents.domain.stop_signal import Stopped
 
 NOW_S = 1_000.0
@@ -43,7 +52,8 @@ def foreign(path: str, *bases: type, **attributes: object) -> Exception:
 
 
 def caused(error: BaseException, cause: BaseException) -> BaseException:
-    error.__cause__ = cause
+    # As `raise … from …` does it, also where a class hides the attribute.
+    vars(BaseException)["__cause__"].__set__(error, cause)
     return error
 
 
@@ -423,3 +433,187 @@ class TestFingerprints:
 
     def test_a_huge_message_is_normalised_in_no_time(self):
         assert len(normalised("z" * 10_000_000)) == 1_000
+
+
+def nested(error: BaseException, depth: int) -> BaseException:
+    for _ in range(depth):
+        error = BaseExceptionGroup("nested", [error])
+    return error
+
+
+def hostile(*names: str) -> BaseException:
+    """An exception whose attributes of these names raise, be they methods or properties."""
+
+    def refuse(*_):
+        raise RuntimeError("leave me alone")
+
+    shown = {
+        name: refuse if name in {"__str__", "__bool__"} else property(refuse) for name in names
+    }
+    return type("Hostile", (Exception,), shown)()
+
+
+def circle(*errors: BaseException) -> BaseException:
+    for error, cause in zip(errors, (*errors[1:], errors[0]), strict=True):
+        caused(error, cause)
+    return errors[0]
+
+
+def group_in_a_circle() -> BaseException:
+    member = ValueError("member")
+    member.__cause__ = ExceptionGroup("around", [member, member])
+    return member
+
+
+class Word(str):
+    """A text of a stranger: every method that one may want raises."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_):
+        raise RuntimeError("leave me alone")
+
+    __str__ = __format__ = __getitem__ = __len__ = lower = _refuse
+
+
+class Wordy(Exception):  # noqa: N818  # see Word
+    code = Word("insufficient_quota")
+
+    def __str__(self) -> str:
+        return Word("told by a stranger")
+
+
+ATTRIBUTES = (
+    *("__str__", "__bool__", "__cause__", "__context__", "__suppress_context__", "__traceback__"),
+    *("response", "body", "code", "status_code", "facts", "headers", "reason"),
+)
+odd_errors = st.recursive(
+    st.one_of(
+        st.text(max_size=50).map(ValueError),
+        st.sets(st.sampled_from(ATTRIBUTES)).map(lambda names: hostile(*names)),
+        st.sampled_from(["code", "body", "details", "headers", "response", "retry_after"]).flatmap(
+            lambda name: st.recursive(
+                st.one_of(st.none(), st.integers(), st.floats(), st.text(), st.binary()),
+                lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+                max_leaves=5,
+            ).map(lambda value: foreign("openai.APIError", **{name: value}))
+        ),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=3).map(lambda them: BaseExceptionGroup("g", them)),
+        st.tuples(inner, inner).map(lambda two: caused(*two)),
+        st.lists(inner, min_size=1, max_size=3, unique_by=id).map(lambda them: circle(*them)),
+    ),
+    max_leaves=6,
+)
+
+
+# Made late: a runner of tests shows its parameters, and some of these cannot be shown.
+STRANGERS = {
+    "deep": lambda: nested(ValueError("deep"), 3_000),
+    "wide": lambda: BaseExceptionGroup(
+        "wide", [nested(ValueError(str(n)), 20) for n in range(2_000)]
+    ),
+    "circle": group_in_a_circle,
+    "raising": lambda: hostile(*ATTRIBUTES, "__class__"),
+    "no module": lambda: type("Lost", (Exception,), {"__module__": None})("m"),
+    "endless group": lambda: type(
+        "Group", (ExceptionGroup,), {"exceptions": itertools.repeat(ValueError())}
+    )("g", [ValueError()]),
+    "endless headers": lambda: foreign(
+        "a.B", headers=SimpleNamespace(items=lambda: itertools.repeat(("a", "b")))
+    ),
+    "many details": lambda: foreign(
+        "a.B", details=body(details=[{"violations": [{}] * 100_000}] * 100)
+    ),
+    "huge": lambda: RuntimeError("x" * 10_000_000),
+    "huge members": lambda: ExceptionGroup(
+        "huge", [RuntimeError("sk-" * 1_000_000) for _ in range(10)]
+    ),
+}
+
+
+class TestStrangers:
+    """An error handler that raises loses the error: nothing an exception does may stop it."""
+
+    @given(odd_errors)
+    def test_no_exception_stops_its_own_record(self, error):
+        record = describe("p", error, {}, at=NOW_S)
+        assert isinstance(record.category, Is)
+        assert len(record.message) <= MESSAGE_CHARS_MAX
+        assert ErrorRecord.from_dict(record.to_dict()) == record
+
+    @pytest.mark.parametrize("make", STRANGERS.values(), ids=STRANGERS.keys())
+    def test_depth_breadth_and_size_are_bounded(self, make):
+        error = make()
+        started_s = time.perf_counter()
+        record = describe("p", error, {}, at=NOW_S)
+        assert time.perf_counter() - started_s < 2.0
+        assert record.category is Is.UNKNOWN
+        assert record.message
+
+    def test_an_error_that_is_met_with_no_room_on_the_stack_is_still_described(self):
+        error = nested(status(429), 10)
+
+        def dive() -> object:
+            try:
+                return dive()
+            except RecursionError:
+                return classify(error, NOW_S).category
+
+        assert dive() in {Is.RATE_LIMIT, Is.UNKNOWN}
+
+    def test_what_stands_near_in_a_deep_group_still_tells(self):
+        assert classify(nested(status(429), 10), NOW_S).category is Is.RATE_LIMIT
+        wide = ExceptionGroup("wide", [ValueError()] * 200 + [BudgetExceeded("m")])
+        assert classify(wide, NOW_S).category is Is.BUDGET
+
+    def test_a_cause_that_counts_as_false_is_still_the_cause(self):
+        empty = type("Empty", (ConnectionRefusedError,), {"__len__": lambda _: 0})()
+        assert classify(caused(RuntimeError(), empty), NOW_S).category is Is.CONNECT
+
+    def test_a_strangers_text_is_kept_as_plain_text(self):
+        record = describe("p", Wordy(), {}, at=NOW_S)
+        assert (record.category, record.message) == (Is.QUOTA, "told by a stranger")
+        assert type(record.message) is type(record.provider_code) is str
+
+    def test_half_a_secret_in_a_huge_message_goes(self):
+        text = "x " * (SEARCHED_CHARS_MAX // 2 - 3) + "sk-" + "a1" * 20
+        assert "sk-" not in describe("p", RuntimeError(text[-65_000:] * 3), {}, at=1).message
+
+    def test_ctrl_c_is_never_swallowed(self):
+        class Interrupted(Exception):  # noqa: N818  # see Carrier
+            def __str__(self) -> str:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            describe("p", Interrupted(), {}, at=NOW_S)
+
+
+class TestHints:
+    def test_a_text_that_is_a_category_is_taken_as_one(self):
+        hints = {"category": "llm.rate_limit", "side_effects": "none", "tool": "run"}
+        record = describe("p", ValueError(), hints, at=NOW_S)
+        assert record.category is Is.RATE_LIMIT
+        assert record.side_effects is SideEffects.NONE
+
+    @pytest.mark.parametrize(
+        ("hint", "value"),
+        [
+            *(("category", value) for value in ("nonsense", 7, ["llm.rate_limit"])),
+            *(("side_effects", value) for value in ("some", True)),
+            *((name, 7) for name in ("node", "actor", "provider", "model", "tool", "strategy")),
+            *(("attempt", value) for value in ("1", True, 1.5, -1)),
+            *((name, value) for name in ("sent", "idempotent") for value in (1, "yes")),
+        ],
+    )
+    def test_a_hint_that_would_break_later_is_refused_now(self, hint, value):
+        with pytest.raises(RequestError) as caught:
+            describe("p", ValueError(), {hint: value}, at=NOW_S)
+        assert f"`{hint}` must be" in caught.value.message
+        assert repr(value) in caught.value.message
+        assert caught.value.hint
+
+    def test_a_hint_that_is_none_is_not_told(self):
+        hints = dict.fromkeys(Hints.__annotations__)
+        assert describe("p", ValueError(), hints, at=1) == describe("p", ValueError(), {}, at=1)

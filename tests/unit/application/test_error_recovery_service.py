@@ -298,3 +298,18 @@ def test_decide_takes_a_whole_history_as_well_as_what_it_says_about_one_fault():
     record = history.add(ErrorRecord(plan_id="p", category=ErrorCategory.OVERLOADED))
     policy = RecoveryPolicy()
     assert decide(record, history, policy) == decide(record, history.standing(record), policy)
+
+
+def test_refusal_of_our_own_gate_never_makes_its_pause_longer():
+    """Also when it is handed over together with a pass."""
+    clock = FrozenClock()
+    gate = ProviderGate(clock=clock)
+    service = ErrorRecoveryService(gate=gate, clock=clock)
+    admitted = gate.enter("openai:small", timeout_s=0)
+    gate.park("openai:small", 5)
+    with pytest.raises(ProviderError) as caught:
+        gate.enter("openai:small", timeout_s=1)
+    record = service.record_error("p", caught.value, provider="openai", model="small")
+    clock.advance(4)
+    service.recover(record, gate_pass=admitted)
+    assert gate.parked_for_s("openai:small") == pytest.approx(1)

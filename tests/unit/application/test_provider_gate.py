@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from typing import ClassVar
 
 import pytest
 
+from cleveragents.application.services.error_recovery_service import ErrorRecoveryService
 from cleveragents.application.services.provider_gate import GateTerms, Pass, ProviderGate
-from cleveragents.domain.errors import ProviderError, RequestError, SetupError
+from cleveragents.domain.error_record import Action
+from cleveragents.domain.errors import CircuitOpen, ProviderError, RequestError, SetupError
 from cleveragents.domain.stop_signal import Stopped, StopSignal
 from cleveragents.testing import FrozenClock
 
@@ -140,6 +143,152 @@ def test_a_pass_that_reported_has_nothing_to_give_back(gate, clock):
     assert refused(gate) == 3.0
     with entered(gate, "other") as plain:
         plain.ok()
+
+
+def probing(gate: ProviderGate, clock: FrozenClock) -> Pass:
+    """Park the gate for 5 s, let them pass, and enter as the probe."""
+    entered(gate).limited(5.0)
+    clock.advance(5.0)
+    return entered(gate)
+
+
+class TestAfterTheBlock:
+    """A pass handed over after its `with` block: the natural way to write a handler."""
+
+    def test_a_limit_still_parks(self, gate, clock):
+        with pytest.raises(ConnectionError), probing(gate, clock) as probe:
+            raise ConnectionError
+        probe.limited(7.0)
+        assert refused(gate) == 7.0
+
+    def test_a_limit_counts_once(self, gate, clock):
+        with probing(gate, clock) as probe:
+            pass
+        probe.limited()
+        assert refused(gate) == 2.0
+        probe.limited()
+        probe.limited(60.0)
+        assert refused(gate) == 2.0
+
+    def test_an_answer_still_opens(self, gate, clock):
+        with probing(gate, clock) as probe:
+            pass
+        probe.ok()
+        assert not entered(gate).probe
+
+    def test_a_limit_parks_for_longer_but_leaves_the_next_probe_its_verdict(self, gate, clock):
+        with probing(gate, clock) as first:
+            pass
+        second = entered(gate)
+        first.limited(50.0)
+        first.limited(90.0)
+        assert gate.parked_for_s(KEY) == 50.0
+        assert refused(gate) == 50.0
+        second.ok()
+        entered(gate).limited(1.0)
+        assert refused(gate) == 1.0
+
+    def test_a_limit_is_obeyed_when_the_next_probe_gives_up_too(self, gate, clock):
+        with probing(gate, clock) as first:
+            pass
+        with entered(gate):
+            first.limited(50.0)
+        assert refused(gate) == 50.0
+
+    def test_a_shorter_pause_of_the_next_probe_shortens_nothing(self, gate, clock):
+        with probing(gate, clock) as first:
+            pass
+        second = entered(gate)
+        first.limited(50.0)
+        second.limited(3.0)
+        assert refused(gate) == 50.0
+
+    def test_an_answer_leaves_the_next_probe_its_verdict(self, gate, clock):
+        with probing(gate, clock) as first:
+            pass
+        second = entered(gate)
+        first.ok()
+        assert refused(gate) == 30.0
+        second.limited(8.0)
+        assert refused(gate) == 8.0
+
+    def test_a_limit_never_parks_a_gate_that_was_proven_open(self, gate, clock):
+        with probing(gate, clock) as first:
+            pass
+        entered(gate).ok()
+        first.limited(60.0)
+        assert not entered(gate).probe
+
+    def test_of_two_that_were_limited_the_first_to_say_so_decides(self, gate, clock):
+        with probing(gate, clock) as first:
+            pass
+        with entered(gate) as second:
+            pass
+        first.limited(5.0)
+        second.limited(60.0)
+        assert refused(gate) == 5.0
+
+    def test_a_probe_that_outlived_its_lease_has_no_say(self, gate, clock):
+        with probing(gate, clock) as hung:
+            clock.advance(30.0)
+            with entered(gate):
+                pass
+        hung.limited(60.0)
+        assert entered(gate).probe
+
+
+class Limited(Exception):  # noqa: N818  # as a provider would say it
+    status_code = 429
+    headers: ClassVar = {"retry-after": "20"}
+
+
+class TestWithRecovery:
+    @pytest.fixture
+    def service(self, gate):
+        return ErrorRecoveryService(gate=gate)
+
+    def test_a_limited_probe_parks_the_gate_when_its_handler_stands_around_the_block(
+        self, service, gate, clock
+    ):
+        entered(gate).limited(5.0)
+        clock.advance(5.0)
+
+        def call() -> None:
+            raise Limited
+
+        try:
+            with gate.enter(KEY, timeout_s=0) as admitted:
+                call()
+        except Limited as error:
+            record = service.record_error("p", error, provider="openai", model="small")
+            service.recover(record, gate_pass=admitted)
+        assert refused(gate) == 20.0
+
+    def test_a_refusal_of_the_gate_never_parks_it_again(self, service, gate, clock):
+        with probing(gate, clock):
+            with pytest.raises(ProviderError) as refusal:
+                entered(gate)
+            record = service.record_error("p", refusal.value, provider="openai", model="small")
+            decision = service.recover(record)
+        assert decision.action is Action.RETRY
+        assert gate.parked_for_s(KEY) == 0.0
+        assert entered(gate).probe
+
+    def test_a_refusal_that_is_handled_late_does_not_close_an_open_gate(self, service, gate, clock):
+        entered(gate).limited(5.0)
+        with pytest.raises(ProviderError) as refusal:
+            entered(gate)
+        clock.advance(5.0)
+        entered(gate).ok()
+        wrapped = RuntimeError("node failed")
+        wrapped.__cause__ = refusal.value
+        service.handle("p", wrapped, provider="openai", model="small")
+        assert not entered(gate).probe
+
+    def test_an_open_breaker_parks_no_gate(self, service, gate):
+        refusal = CircuitOpen("paused", facts={"retry_after_s": 30.0})
+        service.handle("p", refusal, provider="openai", model="small")
+        assert not entered(gate).probe
 
 
 def test_a_gate_parked_from_outside_is_only_ever_parked_longer(gate):

@@ -2,12 +2,17 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+from contextlib import suppress
 from dataclasses import FrozenInstanceError
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from cleveragents.application.memory_changesets import InMemoryChangesetStore
 from cleveragents.domain.changeset import ChangeEntry, ChangeKind, Content, FileMode
 from cleveragents.domain.errors import PlanError
+from cleveragents.domain.net_change import net_changes
 from cleveragents.domain.paths import folders_of
 
 REFUSED_PATHS = {
@@ -197,3 +202,77 @@ def test_an_entry_is_a_value():
         entry.path = "b"
     assert pickle.loads(pickle.dumps(entry)) == entry
     assert len({entry, ChangeEntry.modify("a", before="x", after="y", at=2.0)}) == 1
+
+
+CREATE = {
+    "kind": ChangeKind.CREATE,
+    "path": "a",
+    "after": Content.of(b"x"),
+    "mode_after": FileMode.REGULAR,
+}
+RENAME = {"kind": ChangeKind.RENAME, "path": "a", "old_path": "b"}
+WRONG_VALUES = [
+    *((CREATE, "kind", value) for value in ("create", "nonsense", None, 7, ["create"])),
+    *((CREATE, "after", value) for value in (b"x", "x", 7)),
+    *((CREATE, "mode_after", value) for value in (0o644, 0o100644, "644", True)),
+    (RENAME | {"after": Content.of(b"x")}, "before", b"x"),
+    *((CREATE, name, value) for name in ("actor", "node", "tool_call") for value in (7, b"w")),
+    *((CREATE, "attempt", value) for value in ("1", 1.5, True, -1, [1])),
+    *((CREATE, "at", value) for value in ("now", True, float("nan"), float("inf"), 10**400)),
+]
+
+
+@pytest.mark.parametrize(("entry", "name", "value"), WRONG_VALUES)
+def test_a_value_of_the_wrong_kind_is_refused_at_birth(entry, name, value):
+    """Later it would fail half-way: in a store, in a diff, while the change is applied."""
+    ChangeEntry(**CREATE)
+    with pytest.raises(PlanError) as caught:
+        ChangeEntry(**entry | {name: value})
+    assert caught.value.code == "CA4003"
+    assert caught.value.message.startswith(f"`{name}` of a change must be ")
+    assert "got " in caught.value.message
+    assert caught.value.hint
+
+
+def test_a_refusal_never_shows_the_content_of_a_file():
+    for content in (b"hunter2", "hunter2"):
+        with pytest.raises(PlanError) as caught:
+            ChangeEntry(**CREATE | {"after": content})
+        assert "hunter2" not in str(caught.value.to_dict())
+
+
+@pytest.mark.parametrize("data", ["x", bytearray(b"x"), None], ids=["text", "mutable", "none"])
+def test_content_itself_holds_nothing_but_bytes(data):
+    with pytest.raises(PlanError, match="must be bytes") as caught:
+        Content(data)
+    assert caught.value.code == "CA4003"
+
+
+def test_a_truth_value_is_no_file_mode():
+    with pytest.raises(PlanError, match="A file mode must be"):
+        ChangeEntry.create("a", b"x", mode=True)
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            name: st.one_of(
+                st.none(),
+                st.integers(-1, 0o177777),
+                st.text(max_size=3),
+                st.binary(max_size=3),
+                st.sampled_from([*ChangeKind, *FileMode, Content.of(b"x"), Content.of(b"y"), []]),
+            )
+            for name in ChangeEntry.__dataclass_fields__
+        },
+    )
+)
+def test_what_is_not_refused_with_a_rule_can_be_recorded(fields):
+    store = InMemoryChangesetStore()
+    changeset_id = store.start("p")
+    with suppress(PlanError):
+        entry = ChangeEntry(**{"kind": ChangeKind.CREATE, "path": "a"} | fields)
+        store.record(changeset_id, entry)
+        assert store.get(changeset_id).entries == (entry,)
+        assert net_changes([entry])

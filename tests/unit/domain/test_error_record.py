@@ -79,6 +79,45 @@ def test_a_record_without_a_plan_is_refused(plan_id):
         ErrorRecord(plan_id=plan_id)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("category", value) for value in ("nonsense", None, 7)),
+        ("underlying", "nonsense"),
+        ("side_effects", "some"),
+        *(("message", value) for value in (None, b"text")),
+        *(("node", value) for value in (0, b"n")),
+        *(("seq", value) for value in ("1", -1, True)),
+        *(("attempt", value) for value in (1.0, -1)),
+        *(("status", value) for value in ("429", True)),
+        *(("at", value) for value in (None, "now", float("nan"))),
+        *(("retry_after_s", value) for value in (-1.0, float("inf"), "5")),
+        *(("sent", value) for value in (0, "no")),
+        ("idempotent", 1),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_refused_at_birth(name, value):
+    with pytest.raises(RequestError) as caught:
+        ErrorRecord(**{"plan_id": "p", name: value})
+    assert caught.value.message.startswith(f"`{name}` must be ")
+    assert f"got {value!r}" in caught.value.message
+    assert caught.value.hint
+
+
+def test_the_texts_of_categories_become_categories():
+    record = ErrorRecord(plan_id="p", category="llm.loop", underlying="tool.args")
+    assert record.category is ErrorCategory.LOOP
+    assert record.underlying is ErrorCategory.TOOL_ARGS
+    assert ErrorRecord(plan_id="p", side_effects="partial").side_effects is SideEffects.PARTIAL
+
+
+@pytest.mark.parametrize("code", ["CA3107", "CA3108"])
+def test_a_refusal_of_our_own_is_news_about_no_gate(code):
+    refusal = ErrorRecord(plan_id="p", provider="openai", model="small", provider_code=code)
+    assert refusal.gate_key is None
+    assert refusal.provider == "openai"
+
+
 def test_numbering_keeps_everything_else():
     numbered = RECORD.numbered(9)
     assert numbered.seq == 9
@@ -112,7 +151,15 @@ def test_gate_keys_name_provider_and_model():
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(0, True), (1.5, True), (-1, False), (float("inf"), False), (True, False), ("1", False)],
+    [
+        (0, True),
+        (1.5, True),
+        (-1, False),
+        (float("inf"), False),
+        (True, False),
+        ("1", False),
+        (10**400, False),
+    ],
 )
 def test_seconds_are_finite_numbers_from_zero(value, expected):
     assert is_seconds(value) is expected

@@ -107,12 +107,27 @@ def test_a_private_key_never_survives(end):
         "DATABASE_PASSWORD=hunter",
         "connect(host=db, password=(hunter,abc);horse)",
         "password: p@hunter!1abc",
+        "password: correcthorsebattery",
+        "Login failed (Passwd: hunterhunter)",
+        "passphrase: ***horse***",
+        "client secret: abcabcabc",
+        "postgres://user:hun/ter@db.example.com/abs",
+        "postgres://user:hun/t@er@db.example.com/abs",
+        "postgres://user:hun@ter@db.example.com/abs",
+        "'secret': b'abc123'",
+        "password=rb'hunter'",
+        "[('x-api-key', 'abcdef1234567890')]",
+        "[(b'x-api-key', b'horse')]",
+        '[["Authorization", "abc def"], ["Set-Cookie", "hunter=1; path=/"]]',
+        "('proxy-authorization', 'Digest hunter')",
+        "api key: 9f8e7d6c5b4a39281706abc",
+        "Secret Key = abc",
     ],
 )
 def test_other_carriers_of_secrets_are_known(text):
     clean = redact(text)
     assert REDACTED in clean
-    for secret in ("abc", "hunter", "horse", "ghs0123456789abcdef"):
+    for secret in ("abc", "hun", "ter@", "horse", "1234567890", "281706", "ghs0123456789abcdef"):
         assert secret not in clean.replace("abc; Path", "")
 
 
@@ -130,6 +145,15 @@ def test_other_carriers_of_secrets_are_known(text):
         "PWD=/srv/app KEY=value monkey=banana keyword=if",
         "HTTP 429 from https://api.example.com/v1/chat?model=small at 12:30:01",
         "ghost eyJ basic xox sk- key= ://",
+        "password: required. Password: incorrect, API key: missing; secret: not found",
+        "password: must have 8 characters; api_key: Field required, pwd: /srv/app/folder",
+        "def login(user: str, password: str, api_key: Optional[str], secret: SecretStr) -> None",
+        "token: identifier, credentials: ApplicationDefault",
+        "one of ['api_key', 'password', 'base_url'] is missing",
+        "GET http://localhost:8080/users/me@example.com gave 404",
+        "npm https://registry.example.com:443/@scope/pkg@1.2 and file://C:/Users/me@corp/x",
+        "see https://example.com/a:b/c@d, mail me@example.com",
+        "url='http://db:main/x',mail='me@example.com'",
     ],
 )
 def test_ordinary_text_is_unharmed(text):
@@ -163,6 +187,18 @@ def test_half_a_secret_at_the_search_limit_goes_too():
     [
         *("sk-", "sk-a", "eyJ", "eyJ-", "token=", 'token "', "token=(", "bearer ", "://", "://a:"),
         *("a", "\\", "cookie:", "-----BEGIN PRIVATE KEY-----"),
+        *(
+            "://a:b/",
+            "://a:b@",
+            "@a",
+            "://a:@",
+            "password:",
+            "password: a",
+            "api key ",
+            "secret:b'",
+        ),
+        *("('token','", "('token',\"", "('token', 'a", "['a-token', b\\'", "(((", "('", "-token-"),
+        *("token" + "\\" * n + "'," for n in (0, 50)),
     ],
 )
 def test_a_hostile_text_is_searched_in_linear_time(piece):
@@ -170,3 +206,10 @@ def test_a_hostile_text_is_searched_in_linear_time(piece):
     started_s = time.perf_counter()
     redact(text)
     assert time.perf_counter() - started_s < 2.0
+
+
+def test_quotes_that_never_close_are_searched_in_linear_time():
+    text = "".join("('token'," + "\\" * count + "'" for count in range(350, 0, -1))
+    started_s = time.perf_counter()
+    redact(text)
+    assert time.perf_counter() - started_s < 1.0

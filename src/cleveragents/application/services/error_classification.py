@@ -4,6 +4,8 @@ The category comes from exception types, HTTP status, provider codes and cause c
 Message text never decides: it only refines a request that a provider has refused (HTTP 400),
 because some providers report a full context or an empty account in no other way.
 SDK classes are recognised by package and name along the MRO; no SDK is imported.
+Whatever an exception is and does, it gets its record: what raises when it is looked at is passed
+over, and depth, breadth and size are bounded. (Only what is no `Exception` passes: Ctrl-C.)
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final, ParamSpec, TypedDict, TypeVar, cast
 
 from cleveragents.application.services.error_evidence import Evidence, evidence_of, peek
 from cleveragents.application.services.fault_tables import (
@@ -24,13 +26,25 @@ from cleveragents.application.services.fault_tables import (
     VAGUE_CODES,
     category_of_status,
 )
-from cleveragents.domain.error_record import ErrorCategory, ErrorRecord, SideEffects
-from cleveragents.domain.redaction import redact
+from cleveragents.domain.error_record import (
+    MESSAGE_CHARS_MAX,
+    ErrorCategory,
+    ErrorRecord,
+    SideEffects,
+    as_kept,
+)
+from cleveragents.domain.redaction import SEARCHED_CHARS_MAX, redact_to
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _CHAIN_MAX: Final = 16
+# Groups hold groups, and what caused a member may be a group again: both bounds are needed.
+_GROUP_DEPTH_MAX: Final = 16
+_LOOKS_MAX: Final = 500
 _STORY_LINKS_MAX: Final = 4
 _NORMALISED_CHARS_MAX: Final = 1_000
 
@@ -82,10 +96,14 @@ class Verdict:
 def describe(
     plan_id: str, error: BaseException, hints: Hints, *, at: float, record_id: str = ""
 ) -> ErrorRecord:
-    """Make the record of an error, not yet numbered."""
+    """Make the record of an error, not yet numbered; refuse hints of the wrong kind."""
+    told = {name: as_kept(name, hint) for name, hint in hints.items() if hint is not None}
+    hints = cast("Hints", told)
     verdict = classify(error, at)
     category = _placed(hints.get("category") or verdict.category, hints)
-    message = redact(_story_of(error))
+    kind = _unless_it_raises("BaseException", _type_name, error)
+    message = _unless_it_raises(_mute(kind), _story_of, error)
+    place = _unless_it_raises("", _place, error, hints)
     code = next(iter(verdict.evidence.codes), None)
     default_effects = SideEffects.UNKNOWN if hints.get("tool") else SideEffects.NONE
     return ErrorRecord(
@@ -94,10 +112,8 @@ def describe(
         at=at,
         category=category,
         message=message,
-        exception_type=_type_name(error),
-        fingerprint=_fingerprint(
-            _type_name(error), category, code or "", _place(error, hints), normalised(message)
-        ),
+        exception_type=kind,
+        fingerprint=_fingerprint(kind, category, code or "", place, normalised(message)),
         node=hints.get("node"),
         actor=hints.get("actor"),
         attempt=hints.get("attempt"),
@@ -115,10 +131,32 @@ def describe(
 
 
 def classify(error: BaseException, now_s: float) -> Verdict:
-    """Say what an exception is: by itself, else by the first telling one that caused it."""
+    """Say what an exception is: by itself, else by the first telling one that caused it.
+
+    This never raises, and looks at no more than `_LOOKS_MAX` exceptions.
+    """
+    unknown = Verdict(ErrorCategory.UNKNOWN, Evidence())
+    return _unless_it_raises(unknown, _classified, error, now_s, iter(range(_LOOKS_MAX)))
+
+
+def _unless_it_raises(otherwise: T, look: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+    try:
+        return look(*args, **options)
+    except Exception:  # noqa: BLE001  # a stranger may raise anything; the error must be kept
+        return otherwise
+
+
+def _classified(
+    error: BaseException, now_s: float, looks: Iterator[int], depth: int = 0
+) -> Verdict:
     fallback: Verdict | None = None
     for link in _chain(error):
-        verdict = _of_group(link, now_s) if isinstance(link, BaseExceptionGroup) else None
+        if next(looks, None) is None:
+            break
+        verdict = None
+        if isinstance(link, BaseExceptionGroup) and depth < _GROUP_DEPTH_MAX:
+            members = _members_of(link)
+            verdict = _of_group([_classified(one, now_s, looks, depth + 1) for one in members])
         verdict = verdict or _of_one(link, now_s)
         if verdict is None or (link is not error and verdict.category is ErrorCategory.CANCELLED):
             # What was cancelled on the way (a timeout cancels its work) is not the fault.
@@ -136,14 +174,21 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     while isinstance(link, BaseException) and id(link) not in seen and len(seen) < _CHAIN_MAX:
         seen.add(id(link))
         yield link
-        # `reason` is how urllib and urllib3 hand over the fault they wrap.
-        reason = peek(link, "reason")
-        implicit = None if link.__suppress_context__ else link.__context__
-        link = link.__cause__ or (reason if isinstance(reason, BaseException) else implicit)
+        cause, reason = peek(link, "__cause__"), peek(link, "reason")
+        if isinstance(cause, BaseException):
+            link = cause
+        elif isinstance(reason, BaseException):
+            link = reason  # how urllib and urllib3 hand over the fault they wrap
+        else:
+            link = None if peek(link, "__suppress_context__") else peek(link, "__context__")
 
 
-def _of_group(group: BaseExceptionGroup[BaseException], now_s: float) -> Verdict | None:
-    verdicts = [classify(member, now_s) for member in group.exceptions]
+def _members_of(group: BaseExceptionGroup[BaseException]) -> tuple[BaseException, ...]:
+    members = peek(group, "exceptions")
+    return members[:_LOOKS_MAX] if isinstance(members, tuple) else ()
+
+
+def _of_group(verdicts: list[Verdict]) -> Verdict | None:
     telling = [v for v in verdicts if v.category is not ErrorCategory.UNKNOWN]
     faults = [v for v in telling if v.category is not ErrorCategory.CANCELLED]
     for category in _DECISIVE:
@@ -178,7 +223,7 @@ def _by_class(
     error: BaseException, table: Mapping[tuple[str, str], ErrorCategory]
 ) -> ErrorCategory | None:
     for kind in type(error).__mro__:
-        category = table.get((kind.__module__.partition(".")[0], kind.__name__))
+        category = table.get((str(kind.__module__).partition(".")[0], kind.__name__))
         if category is not None:
             return category
     return None
@@ -191,7 +236,7 @@ def _by_code(evidence: Evidence, table: Mapping[str, ErrorCategory]) -> ErrorCat
 
 def _by_phase(error: BaseException) -> ErrorCategory | None:
     """Read pydantic-ai's word on how far a request got."""
-    if not type(error).__module__.startswith("pydantic_ai"):
+    if not str(type(error).__module__).startswith("pydantic_ai"):
         return None
     return _PHASES.get(str(peek(error, "phase")))
 
@@ -240,16 +285,25 @@ def _type_name(error: BaseException) -> str:
 def _story_of(error: BaseException) -> str:
     """Tell an error with what caused it, as far as a reader needs."""
     links = list(islice(_chain(error), _STORY_LINKS_MAX))
-    members = error.exceptions[:_STORY_LINKS_MAX] if isinstance(error, BaseExceptionGroup) else ()
-    told = [f"{_type_name(link)}: {_message_of(link)}" for link in (*links[1:], *members)]
+    members = _members_of(error) if isinstance(error, BaseExceptionGroup) else ()
+    others = (*links[1:], *members[:_STORY_LINKS_MAX])
+    told = [f"{_type_name(link)}: {_message_of(link)}" for link in others]
     return " <- ".join([_message_of(error), *told])
 
 
 def _message_of(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001  # a stranger's __str__ may raise anything
-        return f"<{type(error).__name__} cannot be shown>"
+    text = _unless_it_raises(None, _text_of, error)
+    return _mute(type(error).__name__) if text is None else redact_to(text, MESSAGE_CHARS_MAX)
+
+
+def _text_of(error: BaseException) -> str | None:
+    # One more than is searched, so that the search knows of the cut; as `str` itself would do it,
+    # because what a stranger returns may be of a class of its own.
+    return str.__getitem__(str(error), slice(SEARCHED_CHARS_MAX + 1))
+
+
+def _mute(kind: str) -> str:
+    return f"<{kind} cannot be shown>"
 
 
 # What differs between two occurrences of one fault: quoted text, addresses, paths, ids, numbers.

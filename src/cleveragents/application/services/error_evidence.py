@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from cleveragents.domain.error_record import is_seconds
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _BODY_CHARS_MAX: Final = 65_536
 _CODE_CHARS_MAX: Final = 100
+# Of lists and headers no more than this is looked at: nobody sends more, but anybody could.
+_ITEMS_MAX: Final = 200
 _GOOGLE_DELAY: Final = re.compile(r"(\d+(?:\.\d+)?)s")
 
 
@@ -52,7 +55,7 @@ def _collected(error: BaseException, now_s: float) -> Evidence:
         status=_status_of(error, response),
         codes=tuple(dict.fromkeys(_codes_of(error, body, details))),
         retry_after_s=_retry_after_s(error, response, details, now_s),
-        sentence=sentence.lower() if isinstance(sentence, str) else "",
+        sentence=sentence[:_BODY_CHARS_MAX].lower() if isinstance(sentence, str) else "",
     )
 
 
@@ -98,7 +101,7 @@ def _until_date_s(value: object, now_s: float) -> float | None:
 def _lowered(headers: object) -> dict[str, Any]:
     try:
         pairs = headers.items() if hasattr(headers, "items") else ()
-        return {str(name).lower(): value for name, value in pairs}
+        return {str(name).lower(): value for name, value in islice(pairs, _ITEMS_MAX)}
     except Exception:  # noqa: BLE001  # headers of a stranger may raise anything
         return {}
 
@@ -158,7 +161,7 @@ def _details_of(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Walk the typed details: a list at Google, one object at Anthropic and Azure."""
     for name in ("details", "innererror"):
         found = body.get(name)
-        for detail in found if isinstance(found, list) else (found,):
+        for detail in islice(found, _ITEMS_MAX) if isinstance(found, list) else (found,):
             if isinstance(detail, Mapping):
                 yield detail
 
@@ -169,7 +172,7 @@ def _codes_of(
     for detail in details:
         yield from _texts(detail.get("error_code"), detail.get("reason"), detail.get("code"))
         violations = detail.get("violations")
-        for violation in violations if isinstance(violations, list) else ():
+        for violation in islice(violations, _ITEMS_MAX) if isinstance(violations, list) else ():
             if isinstance(violation, Mapping) and "PerDay" in str(violation.get("quotaId")):
                 yield "daily_quota_exhausted"
     yield from _texts(peek(error, "provider_error_code"), peek(error, "error_code"))
@@ -179,7 +182,9 @@ def _codes_of(
 
 
 def _texts(*values: object) -> Iterator[str]:
-    return (v for v in values if isinstance(v, str) and 0 < len(v) <= _CODE_CHARS_MAX)
+    # `str.__str__` gives a plain text also for one of a stranger's own class.
+    texts = (str.__str__(value) for value in values if isinstance(value, str))
+    return (text for text in texts if 0 < len(text) <= _CODE_CHARS_MAX)
 
 
 def _retry_after_s(

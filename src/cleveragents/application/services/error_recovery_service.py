@@ -319,6 +319,8 @@ class ErrorRecoveryService:
 
     def _park(self, record: ErrorRecord, decision: Decision, gate_pass: Pass | None) -> None:
         """Close the gate for everybody, for as long as the provider asked or we decided to wait."""
+        if record.is_own_refusal:
+            return
         key = record.gate_key
         limited = record.category is ErrorCategory.RATE_LIMIT
         overloaded = record.category is ErrorCategory.OVERLOADED

@@ -48,12 +48,14 @@ class GateTerms:
 class Pass(AbstractContextManager["Pass"]):
     """The right to make one call; report what became of it.
 
-    As a context manager it gives the right back at the end, unless something was reported.
-    A report counts once, and only while nothing newer is known about the gate.
+    As a context manager it gives the right back at the end, however the block ends, so that the
+    next caller may try. What became of the call may be told after the block, too: a report counts
+    once, and until the gate was opened or parked by another report; the probe that follows a lease
+    that ran out takes the word from those before it.
     """
 
     key: str
-    #: The state of the gate that admitted this call: a report about an older one is late.
+    #: The state of the gate that admitted this call: a report about one too old is late.
     generation: int
     probe: bool
     _gate: ProviderGate = field(repr=False, compare=False)
@@ -77,6 +79,8 @@ class Pass(AbstractContextManager["Pass"]):
 @dataclass(slots=True)
 class _State:
     generation: int = 0
+    #: The reports of passes older than this are late.
+    counts_from: int = 0
     parked: bool = False
     until: float = 0.0
     failed_probes: int = 0
@@ -86,8 +90,10 @@ class _State:
     def next_turn(self) -> float:
         return max(self.until, self.lease_until) if self.probing else self.until
 
-    def probed_by(self, admitted: Pass) -> bool:
-        return self.probing and self.generation == admitted.generation
+    def renew(self) -> None:
+        """Go on to a generation of which no pass of before can report."""
+        self.generation += 1
+        self.counts_from = self.generation
 
 
 class ProviderGate:
@@ -96,7 +102,9 @@ class ProviderGate:
     An open gate admits everybody. Once a call is limited the gate is parked until the time that the
     provider named; then exactly one caller is admitted as the probe, and the others go on waiting.
     Its success opens the gate for all, its failure parks the gate again; a probe that does not
-    report within its lease is replaced. A late report of an older pass changes nothing.
+    report within its lease is replaced. A late report of an older pass changes nothing, and no
+    report takes the verdict from the probe under way: the limit of a probe that was given back
+    only makes the pause longer, should that probe fail too.
     """
 
     def __init__(
@@ -185,7 +193,11 @@ class ProviderGate:
             return Pass(key, state.generation, probe=False, _gate=self)
         if now < state.until or (state.probing and now < state.lease_until):
             return None
-        state.generation += 1
+        if state.probing:
+            state.renew()
+        else:
+            # A probe that was given back may still report: see `Pass`.
+            state.generation += 1
         state.probing = True
         state.lease_until = now + self._terms.lease_s
         return Pass(key, state.generation, probe=True, _gate=self)
@@ -193,8 +205,9 @@ class ProviderGate:
     def _answered(self, admitted: Pass) -> None:
         with self._lock:
             state = self._states.get(admitted.key)
-            if state is not None and state.probed_by(admitted):
-                state.generation += 1
+            # Only a probe has the generation of a parked gate, and only the last one.
+            if state is not None and state.parked and state.generation == admitted.generation:
+                state.renew()
                 state.parked = state.probing = False
                 state.failed_probes = 0
                 self._tell_locked()
@@ -203,18 +216,23 @@ class ProviderGate:
         now = self._clock()
         with self._lock:
             state = self._states.setdefault(admitted.key, _State())
-            if state.generation != admitted.generation:
+            if admitted.generation < state.counts_from:
                 return
-            if state.probing:
-                state.failed_probes += 1
-            self._park_locked(state, now + self._pause_s(state, retry_after_s))
+            state.failed_probes += state.parked
+            until = now + self._pause_s(state, retry_after_s)
+            if state.parked:
+                until = max(until, state.until)
+            if state.probing and state.generation != admitted.generation:
+                state.until = until
+                state.counts_from = admitted.generation + 1
+            else:
+                self._park_locked(state, until)
             self._tell_locked()
 
     def _released(self, admitted: Pass) -> None:
         with self._lock:
             state = self._states.get(admitted.key)
-            if state is not None and state.probed_by(admitted):
-                state.generation += 1
+            if state is not None and state.probing and state.generation == admitted.generation:
                 state.probing = False
                 self._tell_locked()
 
@@ -225,7 +243,7 @@ class ProviderGate:
 
     @staticmethod
     def _park_locked(state: _State, until: float) -> None:
-        state.generation += 1
+        state.renew()
         state.parked = True
         state.until = until
         state.probing = False
