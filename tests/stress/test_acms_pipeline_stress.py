@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import sys
 import threading
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from cleveragents.application.services.acms_pipeline import (
 from cleveragents.domain.errors import RequestError
 from cleveragents.testing import Gate, run_together
 
-pytestmark = pytest.mark.stress
+pytestmark = [pytest.mark.stress, pytest.mark.usefixtures("frequent_switches")]
 
 REQUEST = ContextRequest("Do it", Path(), tokens_max=300)
 
@@ -51,14 +50,6 @@ class Hangs:
     def find(self, *_):
         self._gate.pass_through()
         return ()
-
-
-@pytest.fixture(autouse=True)
-def switch_often():
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    yield
-    sys.setswitchinterval(before)
 
 
 def test_many_callers_of_one_executor_all_get_the_same_context():

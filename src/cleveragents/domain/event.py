@@ -32,5 +32,7 @@ def tell(listener: Callable[[E], object] | None, event: E) -> None:
         return
     try:
         listener(event)
-    except Exception:  # noqa: BLE001  # whatever a listener does, the work goes on
+    except KeyboardInterrupt:  # the user's, whomever it hits
+        raise
+    except BaseException:  # noqa: BLE001  # whatever a listener does, the work goes on
         _log.exception("A listener raised on %r; the work goes on", event)

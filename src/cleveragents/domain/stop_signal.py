@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cleveragents.domain.event import tell
@@ -22,9 +23,11 @@ class StopSignal:
 
     The first `stop` wins and its reason stays. Each listener is called exactly once, by the
     thread that stops or, if that came first, by the thread that registers; no lock is held.
+    With `aside`, the thread that stops calls no listener but gives `aside` a function that does.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, aside: Callable[[Callable[[], None]], object] | None = None) -> None:
+        self._aside = aside
         self._lock = threading.Lock()  # guards: _listeners, and the write of _reason
         self._reason: str | None = None  # set once; read without the lock, because work polls it
         self._listeners: dict[object, Callable[[str], object]] = {}
@@ -53,13 +56,15 @@ class StopSignal:
             self._reason = reason
             listeners = tuple(self._listeners.values())
             self._listeners.clear()
-        for listener in listeners:
-            tell(listener, reason)
+        if self._aside is None:
+            _tell_all(listeners, reason)
+        elif listeners:
+            self._aside(partial(_tell_all, listeners, reason))
 
     def when_stopped(self, listener: Callable[[str], object]) -> Callable[[], None]:
         """Call the listener with the reason at the stop; return what forgets the listener.
 
-        It runs in the thread that stops, which waits for it: let it be short.
+        Without `aside`, the thread that stops waits for it: let it be short.
         """
         key = object()
         with self._lock:
@@ -73,3 +78,8 @@ class StopSignal:
     def _forget(self, key: object) -> None:
         with self._lock:
             self._listeners.pop(key, None)
+
+
+def _tell_all(listeners: tuple[Callable[[str], object], ...], reason: str) -> None:
+    for listener in listeners:
+        tell(listener, reason)

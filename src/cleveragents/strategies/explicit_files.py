@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ExplicitFiles"]
 
-#: A run of name characters with a slash or a dot in it; `src/app.py:12` mentions `src/app.py`.
-_MENTION: Final = re.compile(r"[\w@+~-]*[./][\w@+~./-]*")
+#: A run of the characters of paths; `src/app.py:12` mentions `src/app.py`.
+_RUN: Final = re.compile(r"[\w@+~./-]+")
 _NAMED_SCORE: Final = 2.0
 _MENTIONED_SCORE: Final = 1.0
 
@@ -37,8 +37,9 @@ class ExplicitFiles:
         """Yield each file once, the named ones as better than the mentioned ones."""
         named = [(path, _NAMED_SCORE, "named in the request") for path in request.files]
         mentioned = [
-            (found.group().rstrip("."), _MENTIONED_SCORE, "mentioned in the task")
-            for found in _MENTION.finditer(request.task)
+            (run.rstrip("."), _MENTIONED_SCORE, "mentioned in the task")
+            for run in dict.fromkeys(_RUN.findall(request.task))
+            if "." in run or "/" in run  # a word alone is no name of a file
         ]
         seen = set()
         for name, score, reason in named + mentioned:

@@ -27,6 +27,8 @@ _PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 #: Words that say nothing about a place; other frequent words lose by their frequency.
 _FILLERS: Final = frozenset({"and", "are", "but", "for", "from", "not", "that", "the", "with"})
 _TERM_LENGTH_MIN: Final = 3
+#: Longer ones are data, and the search for a long repetition in a longer one takes minutes.
+_TERM_LENGTH_MAX: Final = 100
 #: A pasted log must not turn into a thousand searches.
 _TERMS_MAX: Final = 64
 #: The matches of a word beyond these say nothing new about a file.
@@ -83,7 +85,7 @@ def terms_of(task: str) -> tuple[str, ...]:
     for identifier in _IDENTIFIER.findall(task):
         for term in (identifier, *_PART.findall(identifier)):
             lower = term.lower()
-            if len(lower) >= _TERM_LENGTH_MIN and lower not in _FILLERS:
+            if _TERM_LENGTH_MIN <= len(lower) <= _TERM_LENGTH_MAX and lower not in _FILLERS:
                 terms[lower] = None
     return tuple(islice(terms, _TERMS_MAX))
 
@@ -102,7 +104,7 @@ def _search(
             continue
         files += 1
         in_path = frozenset(term for term in terms if any(_matches(path, path.lower(), term)))
-        hits = _hits(text, terms)
+        hits = _hits(text, terms, stop)
         files_with.update(in_path.union(*hits.values()))
         if in_path and not hits:
             hits = {1: set()}
@@ -110,7 +112,7 @@ def _search(
     return spans, {term: math.log2(1 + files / count) for term, count in files_with.items()}
 
 
-def _hits(text: str, terms: Sequence[str]) -> dict[int, set[str]]:
+def _hits(text: str, terms: Sequence[str], stop: StopSignal) -> dict[int, set[str]]:
     """Return the terms that begin in each line."""
     lower = text.lower()
     if len(lower) != len(text):  # a few letters grow, and positions must not shift
@@ -121,6 +123,7 @@ def _hits(text: str, terms: Sequence[str]) -> dict[int, set[str]]:
     newlines = [found.start() for found in re.finditer("\n", text)]
     hits: dict[int, set[str]] = defaultdict(set)
     for term in present:
+        stop.raise_if_stopped()
         for start in islice(_matches(text, lower, term), _MATCHES_PER_TERM):
             hits[bisect_left(newlines, start) + 1].add(term)
     return dict(hits)

@@ -182,6 +182,44 @@ class TestPacking:
         assert result.tokens == uneven(render(result.passages)) <= 500
         assert result.passages
 
+    @pytest.mark.parametrize("files", [1, 40, 2000], ids=["one-file", "some-files", "many-files"])
+    def test_packing_counts_what_was_found_a_few_times_not_once_for_each_fragment(self, files):
+        found = tuple(
+            lines(f"f{n % files}", 1 + n // files * 5, 3 + n // files * 5) for n in range(2000)
+        )
+        counted = []
+
+        def count(text: str) -> int:
+            counted.append(len(text))
+            return approximate_tokens(text)
+
+        result = pack(rank([Finding(found)]), PLENTY, count)
+
+        assert result.omitted == 0
+        assert sum(counted) < 5 * len(render(result.passages))
+
+    @pytest.mark.parametrize("tokens_max", [97, 400, 3000])
+    def test_the_room_is_used_although_lines_are_counted_one_by_one(self, tokens_max):
+        """A line alone is rounded up; counted as a whole there is room for more."""
+        result = packed(Finding((lines("a", 1, 900), lines("b", 1, 900))), tokens_max=tokens_max)
+
+        assert tokens_max - 10 < result.tokens <= tokens_max
+
+    def test_a_counter_that_finds_nothing_in_single_lines_still_gives_a_full_page(self):
+        """The estimate is 0 here; lines are taken back until the whole fits."""
+        result = pack(rank([Finding((lines("f", 1, 1000),))]), 50, lambda text: len(text) // 100)
+
+        assert spans(result)[0][:2] == ("f", 1)
+        assert 45 < result.tokens <= 50
+
+    def test_what_every_text_costs_is_counted_once(self):
+        """Some services add their own tokens to each text they count."""
+        result = pack(
+            rank([Finding((lines("f", 1, 1000),))]), 500, lambda text: 8 + approximate_tokens(text)
+        )
+
+        assert 490 < result.tokens <= 500
+
 
 class TestRendering:
     def test_a_passage_is_fenced_under_its_path_and_lines(self):

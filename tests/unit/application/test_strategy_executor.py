@@ -184,7 +184,10 @@ class TestAnswers:
 
 class BrokenTextError(Exception):
     def __str__(self) -> str:
-        raise KeyError("no text")
+        raise SystemExit
+
+
+KEY_REFUSED = "OSError: api_key=[redacted] refused"
 
 
 class TestBadStrategies:
@@ -197,8 +200,14 @@ class TestBadStrategies:
             (Stopped("by itself"), "Stopped: by itself"),
             (RuntimeError(), "RuntimeError"),
             (BrokenTextError(), "BrokenTextError"),
+            (OSError("api_key=sk-proj-0123456789abcdef0123 refused"), KEY_REFUSED),
+            (OSError("x" * 10_000), f"OSError: {'x' * 190}…"),
+            (type("E" * 10_000, (Exception,), {})(), f"{'E' * 199}…"),
         ],
-        ids=["exception", "lines", "exit", "stopped", "wordless", "broken-text"],
+        ids=[
+            *("exception", "lines", "exit", "stopped", "wordless", "broken-text"),
+            *("secret", "long", "long-kind"),
+        ],
     )
     def test_what_it_raises_costs_only_its_own_fragments(self, make, breaker, error, described):
         bad, good = make().run([raises("bad", error), finds("good")], REQUEST)
@@ -222,10 +231,11 @@ class TestBadStrategies:
         [
             (None, "gave NoneType, which is no collection of fragments"),
             (["text"], "gave str where a fragment was due"),
+            ([type("T" * 10_000, (), {})()], f"gave {'T' * 199}… where a fragment was due"),
             (itertools.repeat(fragment()), "gave more than 5 fragments"),
             ([Fragment("a", 1, 1, "x" * 101, 0, "a", "r")], "gave more than 100 characters"),
         ],
-        ids=["nothing", "strangers", "endless", "huge"],
+        ids=["nothing", "strangers", "long-strangers", "endless", "huge"],
     )
     def test_rubbish_is_named_and_counted(self, make, breaker, found, said):
         limits = ExecutionLimits(fragments_max=5, characters_max=100)
@@ -498,7 +508,88 @@ class TestCancelling:
             executor.run([finds("a")], REQUEST)
 
         assert breaker.verdicts == [("release", "a")]
-        assert executor._runs == set()
+        assert executor._runs == {}
+
+    def test_a_reason_to_stop_is_kept_without_its_secrets(self, make):
+        stop = StopSignal()
+        stop.stop("the key sk-proj-0123456789abcdef0123 was revoked")
+
+        (report,) = make().run([finds("a")], REQUEST, stop=stop)
+
+        assert report.reason == "Cancelled: the key [redacted] was revoked"
+
+
+def listens(name: str, gate: Gate, listener: Callable[[str], object]) -> Scripted:
+    """Registers what is to be called when it is stopped, then ignores the stop."""
+
+    def script(_, stop):
+        stop.when_stopped(listener)
+        return gate.pass_through() or []
+
+    return Scripted(name, script)
+
+
+class TestListenersOfStrategies:
+    def test_a_listener_that_hangs_holds_up_nobody(self, breaker, gate):
+        with ParallelStrategyExecutor(breaker=breaker) as executor:
+            hung = listens("hung", gate, lambda _: gate.pass_through())
+            (report,) = executor.run([hung], REQUEST, timeout_s=A_MOMENT_S)
+            gate.wait_for(2)
+            stuck = executor.stuck_workers
+            gate.open()
+
+        assert report.status is StrategyStatus.TIMED_OUT
+        assert (stuck, executor.stuck_workers) == (2, 0)
+
+    def test_a_listener_that_ends_its_thread_ends_only_that(self, breaker, gate):
+        def leave(_):
+            raise SystemExit
+
+        with ParallelStrategyExecutor(breaker=breaker) as executor:
+            (report,) = executor.run([listens("a", gate, leave)], REQUEST, timeout_s=A_MOMENT_S)
+            gate.open()
+
+        assert report.status is StrategyStatus.TIMED_OUT
+
+    def test_close_tells_listeners_and_names_those_that_hang(self, make, gate):
+        """The run that close cancels has returned before close looks for threads."""
+        executor, told = make(), Gate()
+        reports = []
+        hung = listens("hung", gate, lambda _: told.pass_through())
+        caller = threading.Thread(
+            target=lambda: reports.extend(executor.run([hung], REQUEST)), name="caller"
+        )
+        caller.start()
+        gate.wait_for(1)
+
+        left = executor.close(timeout_s=A_MOMENT_S * 10)
+
+        assert statuses(reports) == {"hung": StrategyStatus.CANCELLED}
+        assert len(left) == 2
+        told.open()
+        gate.open()
+        caller.join(5)
+        assert executor.close() == ()
+
+    def test_listeners_hear_in_the_context_of_the_request(self, make, clock, gate):
+        plan = contextvars.ContextVar("plan", default="none")
+        plan.set("p-1")
+        heard = []
+        told = threading.Event()
+
+        def hear(_):
+            heard.append(plan.get())
+            told.set()
+
+        def wake(*_):
+            gate.wait_for(1)
+            clock.advance(11)
+            return []
+
+        make().run([listens("a", gate, hear), Scripted("wake", wake, timeout_s=60)], REQUEST)
+
+        assert told.wait(5)
+        assert heard == ["p-1"]
 
 
 class TestClosing:
@@ -567,7 +658,7 @@ class TestClosing:
         (report,) = executor.run([Scripted("a", lambda *_: calls.append(1) or [])], REQUEST)
         kept[0]()
 
-        assert report.reason == "No worker took `a`: RuntimeError: can't start new thread"
+        assert report.reason == "No worker took `a` because of RuntimeError: can't start new thread"
         assert (breaker.verdicts, calls) == ([("release", "a")], [])
 
 

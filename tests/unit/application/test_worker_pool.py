@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import threading
 from concurrent.futures import Future
 
 import pytest
 
 from cleveragents.application.services.worker_pool import Submission, WorkerPool
 from cleveragents.domain.errors import RequestError
+from cleveragents.testing import Gate
 
 
 class PaperPool:
@@ -160,3 +162,26 @@ def test_a_pool_without_a_thread_to_give_raises_what_it_met(pool, factory):
 
     with pytest.raises(RuntimeError, match="cannot schedule"):
         pool.submit(lambda: None)
+
+
+def test_work_beside_the_pool_is_stuck_until_it_ends_and_replaces_nobody(pool, factory):
+    gate = Gate()
+
+    pool.aside(gate.pass_through)
+    gate.wait_for(1)
+
+    assert (pool.stuck, pool.renew(), len(factory.pools)) == (1, True, 1)
+    gate.open()
+    assert (pool.close(5), pool.stuck) == ((), 0)
+
+
+def test_work_beside_the_pool_without_a_thread_is_logged_and_not_counted(pool, monkeypatch, caplog):
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+
+    pool.aside(lambda: None)
+
+    assert pool.stuck == 0
+    assert "No thread could be started" in caplog.text

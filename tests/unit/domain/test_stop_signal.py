@@ -68,3 +68,26 @@ def test_a_listener_that_raises_keeps_nobody_else_from_being_told(caplog):
 
     assert told == ["now"]
     assert "A listener raised" in caplog.text
+
+
+def test_listeners_may_be_told_by_somebody_else():
+    """So that what a stranger registers cannot hold up the one who stops."""
+    errands, told = [], []
+    signal = StopSignal(aside=errands.append)
+    signal.when_stopped(told.append)
+    signal.when_stopped(told.append)
+
+    signal.stop("now")
+
+    assert (signal.reason, told) == ("now", [])
+    (errand,) = errands
+    errand()
+    assert told == ["now", "now"]
+
+
+def test_nobody_is_sent_when_nobody_listens():
+    errands = []
+
+    StopSignal(aside=errands.append).stop()
+
+    assert errands == []

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from cleveragents.domain.context_request import ContextRequest
@@ -67,6 +69,16 @@ def test_a_file_named_and_mentioned_is_found_once_as_named(root):
 )
 def test_what_is_outside_missing_or_no_text_is_not_found(root, task):
     assert found(root, task) == []
+
+
+@pytest.mark.parametrize("task", ["a" * 20_000, "src/../" * 100_000], ids=["word", "path"])
+def test_a_long_run_of_letters_is_searched_in_one_go(root, task):
+    """The regular expressions of Python hold up every thread while they search."""
+    started_s = time.monotonic()
+
+    assert found(root, task) == []
+
+    assert time.monotonic() - started_s < 1
 
 
 def test_an_absolute_path_outside_is_not_found(root):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from cleveragents.domain.context_request import ContextRequest
@@ -29,6 +31,7 @@ def paths(fragments):
         ("größe of the x", ("größe",)),
         ("cost cost COST", ("cost",)),
         ("12 !?", ()),
+        (f"{'x' * 100} {'y' * 101}", ("x" * 100,)),
     ],
 )
 def test_words_and_their_parts_are_terms(task, terms):
@@ -149,6 +152,34 @@ def test_files_that_vanish_or_are_no_text_are_left_out(tmp_path, monkeypatch):
 
     monkeypatch.undo()
     assert paths(found(tmp_path, "budget", {})) == ["a.py"]
+
+
+@pytest.mark.parametrize("letter", ["a", "A", "1", "_", "İ"])
+def test_terms_are_split_in_one_go(letter):
+    started_s = time.monotonic()
+
+    assert terms_of(letter * 300_000 + "a") == ()
+
+    assert time.monotonic() - started_s < 1
+
+
+def test_a_search_in_a_hostile_file_ends_between_two_words(tmp_path, monkeypatch):
+    """Where a word matches at every letter, one word takes long enough to be asked to stop."""
+    stop = StopSignal()
+    searched = []
+
+    def matches(text, _, term):
+        if text == "budget ledger":
+            searched.append(term)
+            stop.stop("enough")
+        return iter(())
+
+    monkeypatch.setattr(identifier_match, "_matches", matches)
+    (tmp_path / "a.py").write_text("budget ledger")
+
+    with pytest.raises(Stopped, match="enough"):
+        list(IdentifierMatch().find(ContextRequest("budget ledger", tmp_path), stop))
+    assert searched == ["budget"]
 
 
 def test_a_task_without_words_finds_nothing(tmp_path):

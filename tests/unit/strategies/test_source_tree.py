@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import subprocess
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -79,6 +80,18 @@ class TestWalk:
 
         assert list(walk(tmp_path, GO_ON)) == ["a.py"]
 
+    @pytest.mark.parametrize("pattern", ["*" * 40 + "b", "*a" * 40 + "b", "*[ab]?" * 30 + "b"])
+    def test_a_pattern_of_many_stars_is_tried_once_not_in_every_way(self, tmp_path, pattern):
+        """The regular expressions of Python hold up every thread while they search."""
+        _write(tmp_path / ("a" * 200))
+        _write(tmp_path / ("a" * 200 + "b"))
+        _write(tmp_path / ".gitignore", f"{pattern}\n.gitignore\n")
+        started_s = time.monotonic()
+
+        assert list(walk(tmp_path, GO_ON)) == ["a" * 200]
+
+        assert time.monotonic() - started_s < 1
+
     def test_a_root_that_is_not_there_has_no_files(self, tmp_path):
         assert list(walk(tmp_path / "gone", GO_ON)) == []
 
@@ -88,6 +101,74 @@ class TestWalk:
 
         with pytest.raises(Stopped, match="enough"):
             list(walk(tmp_path, stop))
+
+
+class TestAboveTheRoot:
+    @pytest.fixture
+    def top(self, tmp_path):
+        """The top of a repository, as git lays it out."""
+        _write(tmp_path / "top/.git/HEAD", "ref: refs/heads/main\n")
+        _write(tmp_path / ".gitignore", "*\n")  # beyond the repository, so it says nothing
+        return tmp_path / "top"
+
+    def test_the_gitignores_of_the_folders_above_hold_up_to_the_top(self, top):
+        for name in ("a.secret", "private/b.py", "deep/c.log", "deep/keep.log", "deep/d.py"):
+            _write(top / "sub/nest" / name)
+        _write(top / ".gitignore", "*.secret\n/sub/nest/private/\n*.log\n")
+        _write(top / "sub/.gitignore", "!keep.log\n/nest/deep/d.py\n")
+
+        assert list(walk(top / "sub/nest", GO_ON)) == ["deep/keep.log"]
+
+    def test_what_the_repository_excludes_has_the_first_word_and_gitignores_the_last(self, top):
+        for name in ("sub/a.log", "sub/keep.log", "sub/b.py"):
+            _write(top / name)
+        _write(top / ".git/info/exclude", "*.log\n/sub/b.py\n")
+        _write(top / ".gitignore", "!keep.log\n")
+
+        assert list(walk(top, GO_ON)) == [".gitignore", "sub/keep.log"]
+        assert list(walk(top / "sub", GO_ON)) == ["keep.log"]
+
+    def test_a_work_tree_elsewhere_has_the_excludes_of_its_repository(self, top, tmp_path):
+        _write(top / ".git/info/exclude", "*.log\n")
+        _write(top / ".git/worktrees/w/HEAD")
+        _write(top / ".git/worktrees/w/commondir", "../..\n")
+        tree = tmp_path / "tree"
+        _write(tree / ".git", f"gitdir: {top}/.git/worktrees/w\n")
+        _write(tree / "a.log")
+        _write(tree / "a.py")
+
+        assert list(walk(tree, GO_ON)) == ["a.py"]
+
+    def test_excludes_may_be_a_link(self, top, tmp_path):
+        _write(tmp_path / "mine", "*.log\n")
+        (top / ".git/info").mkdir()
+        (top / ".git/info/exclude").symlink_to(tmp_path / "mine")
+        _write(top / "a.log")
+
+        assert list(walk(top, GO_ON)) == []
+
+    def test_a_root_that_is_a_link_belongs_to_where_it_leads(self, top, tmp_path):
+        _write(top / "sub/a.log")
+        _write(top / "sub/a.py")
+        _write(top / ".gitignore", "*.log\n")
+        (tmp_path / "link").symlink_to(top / "sub")
+
+        assert list(walk(tmp_path / "link", GO_ON)) == ["a.py"]
+
+    def test_an_ignored_folder_shows_its_files_when_it_is_the_root(self, top):
+        """Who names it wants it; what lies in it is judged as anywhere."""
+        _write(top / "build/a.py")
+        _write(top / "build/a.log")
+        _write(top / ".gitignore", "build/\n*.log\n")
+
+        assert list(walk(top / "build", GO_ON)) == ["a.py"]
+
+    def test_without_a_repository_only_the_root_counts(self, tmp_path):
+        _write(tmp_path / ".gitignore", "*\n")
+        _write(tmp_path / "root/a.py")
+        (tmp_path / ".git").mkdir()  # empty: git would not take it for a repository
+
+        assert list(walk(tmp_path / "root", GO_ON)) == ["a.py"]
 
 
 NAMES = ["a", "b", "keep", "foo", "foobar", "x.log", "y.py", "z.txt"]
@@ -127,6 +208,11 @@ PATTERNS = [
     "foo/**/x.log",
     "**",
     "keep/*.py",
+    "*o*o*",
+    "!*o*b*r",
+    "*?*.*t",
+    "**o***r",
+    "*[!x]*y*/",
 ]
 
 
@@ -145,15 +231,20 @@ def _grow(folder: Path, chance: random.Random, depth: int = 0) -> None:
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git to compare with")
 def test_random_trees_show_the_files_that_git_shows(tmp_path):
     quiet = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-    for seed in range(12):
+    for seed in range(16):
         root = tmp_path / str(seed)
         root.mkdir()
         _grow(root, random.Random(seed))
         subprocess.run(["git", "init", "-q"], cwd=root, check=True, env=quiet)
+        _write(root / ".git/info/exclude", random.Random(seed).choice(PATTERNS))
         git = ["git", "ls-files", "-co", "--exclude-standard", "-z"]
         shown = subprocess.run(git, cwd=root, check=True, env=quiet, capture_output=True, text=True)
+        expected = sorted(filter(None, shown.stdout.split("\0")))
 
-        assert sorted(walk(root, GO_ON)) == sorted(filter(None, shown.stdout.split("\0"))), seed
+        assert sorted(walk(root, GO_ON)) == expected, seed
+        for folder in {path.rsplit("/", 1)[0] for path in expected if "/" in path}:
+            below = [path[len(folder) + 1 :] for path in expected if path.startswith(f"{folder}/")]
+            assert sorted(walk(root / folder, GO_ON)) == below, (seed, folder)
 
 
 class TestLocate:

@@ -93,7 +93,11 @@ class ContextPipeline:
         deadline_s: float | None = None,
         stop: StopSignal | None = None,
     ) -> Context:
-        """Find, rank and pack what the request needs; bad strategies cost only their own part."""
+        """Find, rank and pack what the request needs; bad strategies cost only their own part.
+
+        `deadline_s` holds for finding. To rank and pack comes on top: it takes time in
+        proportion to what was found, and about as long as `count_tokens` takes for all of it.
+        """
         reports = self._executor.run(self._strategies, request, deadline_s=deadline_s, stop=stop)
         findings = [
             Finding(report.fragments, weight)

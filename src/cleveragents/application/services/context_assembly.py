@@ -2,17 +2,16 @@
 
 agree   one text for each line of a file: the better-ranked fragment is believed
 rank    fragments that overlap are one place; places are ordered by reciprocal rank fusion
-pack    the best places first, as whole lines, counted as they are rendered
+pack    the best places first, as whole lines; what is rendered is counted as a whole
 order   files by their best place; within a file, lines in their order
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -37,11 +36,14 @@ __all__ = [
 
 #: The usual constant of reciprocal rank fusion: it keeps first places from deciding alone.
 _RRF_K: Final = 60
+#: What a strategy's vote of one is split into: whole numbers add up to the same in any order.
+_VOTE: Final = 2**64
 #: Fewer lines of a cut fragment tell too little.
 _CUT_LINES_MIN: Final = 5
-#: A fragment that does not fit is cut to half of the room first, so that others get in too;
-#: in the end the room that is left goes to the best of those that were cut.
-_ROOM_SHARES: Final = (Fraction(1, 2), Fraction(1))
+#: By what the room for a fragment that does not fit is divided, round by round: only half of it
+#: first, so that others get in too; then what is left goes to the best of those that were cut.
+#: Estimates are rather too high, so each round leaves some room to the next.
+_ROOM_DIVISORS: Final = (2, 1, 1, 1)
 #: UTF-8 bytes per token: source code has 3 to 4, and a guess too high never breaks a budget.
 _BYTES_PER_TOKEN: Final = 3
 
@@ -97,7 +99,7 @@ class Packed:
 class _Vote(NamedTuple):
     """What one strategy's ranking gives one of its fragments."""
 
-    share: Fraction
+    share: int
     voter: int
     fragment: Fragment
 
@@ -129,9 +131,10 @@ def pack(ranked: Ranked, tokens_max: int, count_tokens: Callable[[str], int]) ->
     A fragment that does not fit is cut after a line or skipped; smaller ones still get in.
     """
     page = _Page(ranked, tokens_max, count_tokens)
-    for share in _ROOM_SHARES:
+    for divisor in _ROOM_DIVISORS:
         for fragment in ranked.fragments:
-            page.add(fragment, share)
+            page.add(fragment, divisor)
+        page.confirm()
     omitted = sum(not page.shows(fragment) for fragment in ranked.fragments)
     return Packed(page.passages(), page.tokens, omitted + ranked.contradicted)
 
@@ -146,7 +149,7 @@ def _votes(voter: int, finding: Finding) -> Iterator[_Vote]:
     ascending = sorted(best.values())
     for fragment in unique:
         better = len(ascending) - bisect_right(ascending, best[_lines_of(fragment)])
-        yield _Vote(Fraction(finding.weight, _RRF_K + 1 + better), voter, fragment)
+        yield _Vote(finding.weight * _VOTE // (_RRF_K + 1 + better), voter, fragment)
 
 
 def _lines_of(fragment: Fragment) -> tuple[str, int, int, str]:
@@ -170,7 +173,7 @@ def _agree(votes: Sequence[_Vote]) -> tuple[list[_Vote], dict[str, dict[int, str
     return believed, dict(texts)
 
 
-def _places(votes: Sequence[_Vote]) -> Iterator[tuple[Fraction, list[_Vote]]]:
+def _places(votes: Sequence[_Vote]) -> Iterator[tuple[int, list[_Vote]]]:
     """Gather fragments that overlap; a place is worth the best vote of each strategy, added up."""
     in_order = sorted(votes, key=lambda vote: _identity(vote.fragment))
     for _, in_file in groupby(in_order, key=lambda vote: vote.fragment.path):
@@ -185,11 +188,11 @@ def _places(votes: Sequence[_Vote]) -> Iterator[tuple[Fraction, list[_Vote]]]:
         yield _worth(place), place
 
 
-def _worth(place: Sequence[_Vote]) -> Fraction:
-    best: dict[int, Fraction] = {}
+def _worth(place: Sequence[_Vote]) -> int:
+    best: dict[int, int] = {}
     for vote in place:
         best[vote.voter] = max(vote.share, best.get(vote.voter, vote.share))
-    return sum(best.values(), Fraction(0))
+    return sum(best.values())
 
 
 def _block(path: str, start_line: int, end_line: int, text: str) -> str:
@@ -199,7 +202,11 @@ def _block(path: str, start_line: int, end_line: int, text: str) -> str:
 
 
 class _Page:
-    """The lines chosen so far; at every moment their rendering fits."""
+    """The lines chosen so far: estimated as they are added, and confirmed as a whole.
+
+    An estimate counts each line, and a heading for each stretch of lines, once: adding costs
+    what is added, not what the page holds already. Only `confirm` counts the rendered text.
+    """
 
     def __init__(self, ranked: Ranked, tokens_max: int, count_tokens: Callable[[str], int]) -> None:
         self._ranked = ranked
@@ -207,58 +214,97 @@ class _Page:
         self._count_tokens = count_tokens
         # Best file first: in the order in which the ranking first names them.
         self._chosen: dict[str, set[int]] = {found.path: set() for found in ranked.fragments}
-        self._blocks: dict[str, str] = dict.fromkeys(self._chosen, "")
-        self.tokens = self._count("")
+        self._added: list[tuple[str, int]] = []  # the chosen lines in the order of their choice
+        self._line_costs: dict[tuple[str, int], int] = {}
+        self._heading_costs: dict[str, int] = {}
+        #: Exact after `confirm`, an estimate after `add`.
+        self.tokens = self._tokens_of_nothing = self._count("")
+        self._confirmed = 0, self.tokens  # how many of the added lines, and their exact tokens
 
     def shows(self, fragment: Fragment) -> bool:
         """Say whether any line of the fragment is on the page."""
         return not self._chosen[fragment.path].isdisjoint(_numbers(fragment))
 
-    def add(self, fragment: Fragment, share: Fraction) -> None:
-        """Add the missing lines: all if they fit, else as many as fit into a share of the room."""
-        missing = [n for n in _numbers(fragment) if n not in self._chosen[fragment.path]]
-        if not missing or self._take(fragment.path, missing, self._tokens_max):
-            return
-        limit = self.tokens + int((self._tokens_max - self.tokens) * share)
-        fits, too_many = _CUT_LINES_MIN, len(missing)
-        if fits >= too_many or not self._take(fragment.path, missing[:fits], limit):
-            return
+    def add(self, fragment: Fragment, divisor: int) -> None:
+        """Add the missing lines: all if they fit, else as many as fit into a part of the room."""
+        path, chosen = fragment.path, self._chosen[fragment.path]
+        limit = self.tokens + (self._tokens_max - self.tokens) // divisor
+        missing: list[int] = []
+        tokens = self.tokens
+        fits = 0, tokens  # how many of the missing lines, and the tokens with them
+        for shown, number in enumerate(_numbers(fragment), 1):
+            if number not in chosen:
+                tokens += self._cost(path, number)
+                if tokens > self._tokens_max:
+                    break
+                chosen.add(number)
+                missing.append(number)
+            if tokens <= limit and shown >= _CUT_LINES_MIN:
+                fits = len(missing), tokens
+        else:
+            fits = len(missing), tokens
+        cut, self.tokens = fits
+        self._added.extend((path, number) for number in missing[:cut])
+        chosen.difference_update(missing[cut:])
+
+    def confirm(self) -> None:
+        """Count the rendered text; where estimates were too low, take the last lines back."""
+        (fits, tokens), too_many = self._confirmed, len(self._added) + 1
+        probe = len(self._added)
         while too_many - fits > 1:
-            middle = (fits + too_many) // 2
-            if self._take(fragment.path, missing[:middle], limit):
-                fits = middle
+            counted = self._count(self._rendered(self._added[:probe]))
+            if counted <= self._tokens_max:
+                fits, tokens = probe, counted
             else:
-                too_many = middle
+                too_many = probe
+            probe = (fits + too_many) // 2
+        for path, number in self._added[fits:]:
+            self._chosen[path].remove(number)
+        del self._added[fits:]
+        self._confirmed, self.tokens = (fits, tokens), tokens
 
     def passages(self) -> tuple[Passage, ...]:
         """Return what is on the page, in its order."""
         found_in: dict[str, list[Fragment]] = defaultdict(list)
         for fragment in self._ranked.fragments:
             found_in[fragment.path].append(fragment)
+        stretches = {path: list(_stretches(numbers)) for path, numbers in self._chosen.items()}
         return tuple(
-            Passage(path, start, end, self._text(path, start, end), _origins(found, start, end))
+            Passage(path, start, end, self._text(path, start, end), origins)
             for path, found in found_in.items()
-            for start, end in _stretches(self._chosen[path])
+            for (start, end), origins in zip(
+                stretches[path], _origins(found, stretches[path]), strict=True
+            )
         )
 
-    def _take(self, path: str, numbers: Sequence[int], limit: int) -> bool:
-        """Add the lines if the page then has at most `limit` tokens, headings included."""
-        texts, before = self._ranked.texts[path], self._chosen[path]
-        # Counted alone first: of thousands that do not fit, few need the whole page counted.
-        alone = "\n".join(texts[number] for number in numbers if number not in before)
-        if self.tokens + self._count(alone) > limit:
-            return False
-        chosen = before.union(numbers)
-        block = "\n".join(
+    def _cost(self, path: str, number: int) -> int:
+        """Estimate what one more line costs; one that joins two stretches saves a heading."""
+        chosen = self._chosen[path]
+        cost = self._line_costs.get((path, number))
+        if cost is None:
+            cost = self._count(self._ranked.texts[path][number] + "\n") - self._tokens_of_nothing
+            self._line_costs[path, number] = cost
+        headings = 1 - (number - 1 in chosen) - (number + 1 in chosen)
+        return cost + headings * self._heading_cost(path) if headings else cost
+
+    def _heading_cost(self, path: str) -> int:
+        """Estimate one heading of the file and its fences, which are rarely longer than usual."""
+        cost = self._heading_costs.get(path)
+        if cost is None:
+            last = max(self._ranked.texts[path])
+            cost = self._count(_block(path, last, last, "")) - self._tokens_of_nothing
+            self._heading_costs[path] = cost
+        return cost
+
+    def _rendered(self, lines: Iterable[tuple[str, int]]) -> str:
+        chosen: dict[str, list[int]] = {path: [] for path in self._chosen}
+        for path, number in lines:
+            chosen[path].append(number)
+        return "\n".join(
             _block(path, start, end, self._text(path, start, end))
-            for start, end in _stretches(chosen)
+            for path, numbers in chosen.items()
+            for start, end in _stretches(numbers)
         )
-        blocks = {**self._blocks, path: block}
-        tokens = self._count("\n".join(filter(None, blocks.values())))
-        if tokens > limit:
-            return False
-        self._chosen[path], self._blocks, self.tokens = chosen, blocks, tokens
-        return True
 
     def _text(self, path: str, start: int, end: int) -> str:
         texts = self._ranked.texts[path]
@@ -282,6 +328,15 @@ def _stretches(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
         yield lines[0], lines[-1]
 
 
-def _origins(found: Iterable[Fragment], start: int, end: int) -> tuple[Origin, ...]:
-    touching = (one for one in found if one.start_line <= end and one.end_line >= start)
-    return tuple(sorted({Origin(one.source, one.reason) for one in touching}))
+def _origins(
+    found: Iterable[Fragment], stretches: Sequence[tuple[int, int]]
+) -> list[tuple[Origin, ...]]:
+    """Return for each stretch of a file who found a line of it."""
+    starts = [start for start, _ in stretches]
+    ends = [end for _, end in stretches]
+    origins: list[set[Origin]] = [set() for _ in stretches]
+    for one in found:
+        origin = Origin(one.source, one.reason)
+        for index in range(bisect_left(ends, one.start_line), bisect_right(starts, one.end_line)):
+            origins[index].add(origin)
+    return [tuple(sorted(each)) for each in origins]

@@ -7,13 +7,13 @@ import math
 import queue
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cleveragents.domain.errors import RequestError
 from cleveragents.domain.fragment import Fragment
-from cleveragents.domain.stop_signal import StopSignal
+from cleveragents.domain.redaction import redact_to
 from cleveragents.domain.strategy import StrategyReport, StrategyStatus
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cleveragents.application.services.circuit_breaker import CircuitBreaker
     from cleveragents.application.services.worker_pool import Submission, WorkerPool
     from cleveragents.domain.context_request import ContextRequest
+    from cleveragents.domain.stop_signal import StopSignal
     from cleveragents.domain.strategy import Strategy
 
 __all__ = ["ExecutionLimits", "RunParts", "StrategyRun", "StrategyTask", "refuse_unless_seconds"]
@@ -74,7 +75,8 @@ class StrategyTask:
     strategy: Strategy
     name: str
     timeout_s: float
-    stop: StopSignal = field(default_factory=StopSignal)
+    #: Its listeners belong to the strategy, so they are told aside.
+    stop: StopSignal
     permit: int | None = None
     submission: Submission | None = None
     started_s: float | None = None
@@ -151,7 +153,7 @@ class StrategyRun:
         except RuntimeError as error:
             # The pool may have queued it before it found no thread: stopped, it ends at once.
             task.stop.stop("no worker took it")
-            reason = f"No worker took `{task.name}`: {_described(error)}"
+            reason = f"No worker took `{task.name}` because of {_described(error)}"
             self._judge(task, _Outcome(StrategyStatus.NOT_STARTED, reason))
         else:
             task.submission.future.add_done_callback(partial(self._when_done, task))
@@ -256,7 +258,7 @@ def refuse_unless_seconds(option: str, value: object) -> None:
 
 
 def _cancelled(reason: str) -> _Outcome:
-    return _Outcome(StrategyStatus.CANCELLED, f"Cancelled: {reason}")
+    return _Outcome(StrategyStatus.CANCELLED, f"Cancelled: {_bounded(reason)}")
 
 
 def _timed_out(task: StrategyTask) -> _Outcome:
@@ -278,13 +280,13 @@ def _found(task: StrategyTask, request: ContextRequest, limits: ExecutionLimits)
 def _collected(task: StrategyTask, found: object, limits: ExecutionLimits) -> _Outcome:
     """Consume what the strategy gave, which may be an endless generator of anything."""
     if not isinstance(found, Iterable):
-        return _rubbish(task, f"{type(found).__name__}, which is no collection of fragments")
+        return _rubbish(task, f"{_kind(found)}, which is no collection of fragments")
     fragments: list[Fragment] = []
     characters = 0
     for fragment in found:
         task.stop.raise_if_stopped()
         if not isinstance(fragment, Fragment):
-            return _rubbish(task, f"{type(fragment).__name__} where a fragment was due")
+            return _rubbish(task, f"{_kind(fragment)} where a fragment was due")
         characters += len(fragment.text)
         if len(fragments) == limits.fragments_max:
             return _rubbish(task, f"more than {limits.fragments_max:,} fragments")
@@ -302,7 +304,16 @@ def _rubbish(task: StrategyTask, what: str) -> _Outcome:
 def _described(error: BaseException) -> str:
     kind = type(error).__name__
     try:
-        text = " ".join(str(error).split())
-    except Exception:  # noqa: BLE001  # even its text may be broken
+        text = str(error)
+    except BaseException:  # noqa: BLE001  # even its text may be broken
         text = ""
-    return f"{kind}: {text[:_DESCRIPTION_MAX]}" if text else kind
+    return _bounded(f"{kind}: {text}" if text.strip() else kind)
+
+
+def _kind(value: object) -> str:
+    return _bounded(type(value).__name__)
+
+
+def _bounded(text: str) -> str:
+    """Return foreign text in one short line, without its secrets."""
+    return " ".join(redact_to(text, _DESCRIPTION_MAX).split())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextvars
+import logging
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from cleveragents.domain.errors import RequestError
 
@@ -14,6 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["Pool", "PoolFactory", "Submission", "WorkerPool", "closed_error"]
+
+#: Of work that holds up no pool, because it runs beside them.
+_NO_GENERATION: Final = -1
+
+_log = logging.getLogger(__name__)
 
 
 class Pool(Protocol):
@@ -64,7 +71,7 @@ class WorkerPool:
         self._pool = first
         self._open = [first]  # the pools that nobody has shut down yet
         self._generation = 0
-        self._stuck: dict[Future[None], int] = {}  # with the generation of the pool it holds up
+        self._stuck: dict[object, int] = {}  # with the generation of the pool it holds up
         self._closed = False
 
     @property
@@ -114,6 +121,30 @@ class WorkerPool:
                 self._open.remove(spent)
         return True
 
+    def aside(self, work: Callable[[], None]) -> None:
+        """Run foreign work at once on a thread of its own, which is stuck until the work ends.
+
+        Nobody waits for it but `close`. If no thread can be started, the log says so.
+        """
+        key = object()
+
+        def run() -> None:
+            try:
+                work()
+            finally:
+                self._unstick(key)
+
+        with self._lock:
+            self._stuck[key] = _NO_GENERATION
+        thread = threading.Thread(
+            target=contextvars.copy_context().run, args=(run,), name=f"{self._prefix}aside"
+        )
+        try:
+            thread.start()
+        except RuntimeError:
+            self._unstick(key)
+            _log.exception("No thread could be started for work beside the pool; it is left out")
+
     def close(self, timeout_s: float) -> tuple[str, ...]:
         """Refuse new work, cancel the queue, join the threads; return the names that still run."""
         with self._lock:
@@ -134,9 +165,9 @@ class WorkerPool:
             and any(generation == self._generation for generation in self._stuck.values())
         )
 
-    def _unstick(self, future: Future[None]) -> None:
+    def _unstick(self, key: object) -> None:
         with self._lock:
-            self._stuck.pop(future, None)
+            self._stuck.pop(key, None)
 
     def _new_pool(self, generation: int) -> Pool:
         return self._pool_factory(self._workers, f"{self._prefix}{generation}")
