@@ -36,6 +36,7 @@ ARROWS = {
         "settings",
         "bootstrap",
     },
+    "__main__": {"cli"},
     "_version": set(),
 }
 

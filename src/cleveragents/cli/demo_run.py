@@ -99,10 +99,11 @@ class DemoRun:
             for number in range(self.actors)
         ]
         with ThreadPoolExecutor(self.actors, thread_name_prefix="ca-actor") as pool:
-            futures = [
-                pool.submit(self._act, services, number, book) for number, book in enumerate(books)
-            ]
             try:
+                futures = [
+                    pool.submit(self._act, services, number, book)
+                    for number, book in enumerate(books)
+                ]
                 for future in futures:
                     future.result()
             except BaseException:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -30,6 +31,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run() -> None:
     """Entry point of the installed commands `cleveragents` and `clever`."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show a character must not end the work.
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = main()
     except KeyboardInterrupt:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -107,3 +110,16 @@ def test_interrupt_ends_with_130(monkeypatch):
 def test_error_without_facts_or_hint_is_one_line(capsys):
     assert main.main(["demo", "--actors", "257"]) == 2
     assert capsys.readouterr().err == ("error[CA1005]: `--actors` must be 1 to 256, got 257\n")
+
+
+def test_character_that_the_terminal_cannot_show_does_not_end_the_work():
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [sys.executable, "-m", "cleveragents", "demo", "--actors", "1"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert r"\u2713 spend equals the sum of the bills" in done.stdout
