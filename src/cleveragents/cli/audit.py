@@ -13,7 +13,13 @@ from cleveragents.cli.table import one_line
 from cleveragents.domain.budget import zone_of
 from cleveragents.domain.errors import StoreError
 from cleveragents.domain.money import Money
-from cleveragents.infrastructure.audit import Filter, events, verify_balances, verify_chain
+from cleveragents.infrastructure.audit import (
+    Filter,
+    events,
+    rebuild_balances,
+    verify_balances,
+    verify_chain,
+)
 from cleveragents.settings import load
 
 if TYPE_CHECKING:
@@ -71,7 +77,7 @@ def verify(options: Namespace) -> int:
         _watch(connection, "added up {:,} entries")
         balances = verify_balances(connection)
         if not balances.holds:
-            raise _broken("ledger", balances)
+            raise _broken("ledger", balances, "Run `cleveragents audit rebuild`")
     if options.json:
         output.record({"kind": "verdict", "events": chain.checked, "entries": balances.checked})
     else:
@@ -79,6 +85,23 @@ def verify(options: Namespace) -> int:
             f"{chain.checked:,} events hold: none was edited, removed or reordered\n"
             f"{balances.checked:,} entries of money add up to the balances"
         )
+    return 0
+
+
+def rebuild(options: Namespace) -> int:
+    """Make the balances anew from the entries, for a store whose chain holds."""
+    if not state.is_there():
+        return state.nothing(*_NO_EVENTS)
+    with state.writing() as store:
+        with store.read() as connection:
+            chain = verify_chain(connection)
+        if not chain.holds:
+            raise _broken("audit trail", chain)
+        accounts = store.write(rebuild_balances(time.time()))
+    if options.json:
+        output.record({"kind": "rebuilt", "accounts": accounts})
+    else:
+        output.data(f"{accounts:,} balances are made anew from the entries of money")
     return 0
 
 
@@ -106,13 +129,17 @@ def _watch(connection: sqlite3.Connection, text: str) -> None:
         connection.row_factory = Progress(text)
 
 
-def _broken(what: str, verdict: Verdict) -> StoreError:
+def _broken(
+    what: str,
+    verdict: Verdict,
+    hint: str = "Compare the store with a backup to see what was changed",
+) -> StoreError:
     facts = {} if verdict.broken_at is None else {"first broken event": verdict.broken_at}
     return StoreError(
         f"The {what} does not hold: {verdict.reason}",
         code="CA6004",
         facts={**facts, "checked before it": verdict.checked},
-        hint="Compare the store with a backup to see what was changed",
+        hint=hint,
     )
 
 

@@ -130,6 +130,12 @@ def _add_audit(commands: Commands) -> None:
         "check that no event was changed and that all money adds up",
         run=("audit", "verify"),
     )
+    _add(
+        actions,
+        "rebuild",
+        "make the balances anew from the entries of money",
+        run=("audit", "rebuild"),
+    )
 
 
 def _add_group(commands: Commands, name: str, about: str) -> Commands:

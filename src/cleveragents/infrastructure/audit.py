@@ -15,7 +15,9 @@ from cleveragents.infrastructure.store import chained
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from cleveragents.infrastructure.store import Transaction
 
 _NOTHING = bytes(32)
 
@@ -67,16 +69,7 @@ def verify_chain(connection: sqlite3.Connection) -> Verdict:
 
 def verify_balances(connection: sqlite3.Connection) -> Verdict:
     """Add up all entries of the ledger and compare the sums with the balances that are kept."""
-    sums: dict[str, list[int]] = {}
-    checked = 0
-    rows = connection.execute("SELECT body FROM events WHERE kind LIKE 'money.%' ORDER BY seq")
-    for (text,) in rows:
-        body = json.loads(text)
-        checked += 1
-        for key in body.get("keys", ()):
-            account = sums.setdefault(key, [0, 0])
-            account[0] += body["spent"]
-            account[1] += body["held"]
+    checked, sums = _added_up(connection)
     kept = {
         key: [spent, held]
         for key, spent, held in connection.execute("SELECT key, spent, held FROM accounts")
@@ -89,6 +82,34 @@ def verify_balances(connection: sqlite3.Connection) -> Verdict:
                 f"its entries add up to {sums.get(key)}",
             )
     return Verdict(checked)
+
+
+def rebuild_balances(at: float) -> Callable[[Transaction], int]:
+    """Make the balances anew from the entries; return how many accounts there are."""
+
+    def write(tx: Transaction) -> int:
+        _, sums = _added_up(tx)
+        tx.execute("DELETE FROM accounts")
+        rows = [(key, spent, held) for key, (spent, held) in sums.items()]
+        tx.execute_each("INSERT INTO accounts VALUES (?, ?, ?)", rows)
+        tx.event("balances.rebuilt", {"accounts": len(rows)}, at=at)
+        return len(rows)
+
+    return write
+
+
+def _added_up(source: sqlite3.Connection | Transaction) -> tuple[int, dict[str, list[int]]]:
+    sums: dict[str, list[int]] = {}
+    checked = 0
+    rows = source.execute("SELECT body FROM events WHERE kind LIKE 'money.%' ORDER BY seq")
+    for (text,) in rows:
+        body = json.loads(text)
+        checked += 1
+        for key in body.get("keys", ()):
+            account = sums.setdefault(key, [0, 0])
+            account[0] += body["spent"]
+            account[1] += body["held"]
+    return checked, sums
 
 
 def events(

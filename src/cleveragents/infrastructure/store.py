@@ -146,6 +146,7 @@ class Store:
         self._queue_max = queue_max
         self._fault = fault or _no_fault
         self._connection = self._opened()
+        self._file = _identity(path)
         self._changed = threading.Condition()  # guards: _queue, _closing
         self._queue: deque[Ticket[Any]] = deque()
         self._closing = False
@@ -266,12 +267,22 @@ class Store:
                 answers.append(write(transaction))
             transaction.close_chain()
             self._fault("before-commit")
+            self._refuse_if_gone()
             self._connection.execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
         return answers
+
+    def _refuse_if_gone(self) -> None:
+        # SQLite would go on writing into a file that has no name any more, and say nothing.
+        if _identity(self.path) != self._file:
+            raise StoreError(
+                f"The store `{self.path}` was deleted or replaced while it was open",
+                code="CA6007",
+                hint="Put the file back from a backup, or start again to make a new one",
+            )
 
     def _explained(self, error: BaseException) -> BaseException:
         return explained(error, self.path) if isinstance(error, sqlite3.Error) else error
@@ -320,6 +331,14 @@ class Store:
         return sqlite3.connect(
             self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
         )
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _closed(what: str) -> StoreError:

@@ -224,3 +224,27 @@ class TestReaderThatWentAway:
 
         monkeypatch.setattr("cleveragents.cli.settings.show_settings", broken)
         assert terminal.run("settings").code == 70
+
+
+class TestRebuild:
+    def test_balances_that_were_changed_are_made_anew(self, terminal):
+        with terminal.store() as store, DurableCostTracker(store) as tracker:
+            tracker.record_usage(1, Scopes(plan="p"))
+            store.write(lambda tx: tx.execute("UPDATE accounts SET spent = 7"))
+        assert terminal.run("audit", "verify").code == 1
+        assert "hint: Run `cleveragents audit rebuild`" in terminal.run("audit", "verify").err
+        assert terminal.run("audit", "rebuild").out == (
+            "3 balances are made anew from the entries of money\n"
+        )
+        assert terminal.run("audit", "verify").code == 0
+        assert terminal.run("audit", "rebuild", "--json").records == [
+            {"kind": "rebuilt", "accounts": 3}
+        ]
+
+    def test_broken_trail_is_not_built_upon(self, busy):
+        with busy.store() as store:
+            store.write(lambda tx: tx.execute("UPDATE events SET actor = 'x' WHERE seq = 1"))
+        assert busy.run("audit", "rebuild").code == 1
+
+    def test_no_store_is_no_failure_and_makes_none(self, terminal):
+        assert terminal.run("audit", "rebuild").code == 0

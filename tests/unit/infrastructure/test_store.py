@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sqlite3
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -257,3 +260,36 @@ class TestFaults:
                         told.append(f"k{turn}")
                 assert kinds(store) == told
         assert number >= 3
+
+    def test_store_whose_folder_was_deleted_says_so_and_acknowledges_nothing(self, path):
+        """SQLite alone would go on writing into a file without a name."""
+        with Store(path) as store:
+            store.write(append())
+            shutil.rmtree(path.parent)
+            with pytest.raises(StoreError, match="was deleted or replaced") as caught:
+                store.write(append())
+        assert caught.value.code == "CA6007"
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+    def test_read_only_file_is_said_to_be_so_to_those_who_may_not_write(self, tmp_path):
+        shared = tmp_path / "shared"
+        Store(shared / "state.db").close()
+        for one in (shared, *tmp_path.parents):
+            if one.stat().st_uid == 0 and one.parts[:2] == ("/", "tmp"):
+                one.chmod(one.stat().st_mode | 0o055)
+        tmp_path.chmod(0o755)
+        program = (
+            "import os, sys; from pathlib import Path;"
+            "from cleveragents.infrastructure.store import Store;"
+            "from cleveragents.domain.errors import StoreError\n"
+            "os.setuid(65534)\n"
+            "try: Store(Path(sys.argv[1]))\n"
+            "except StoreError as error: print(error.code)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(shared / "state.db")],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout.strip() == "CA6006", done.stderr
