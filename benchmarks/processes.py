@@ -7,6 +7,7 @@ The yardstick asks the shared row for every call, in a transaction of its own:
 from __future__ import annotations
 
 import multiprocessing
+import os
 import sqlite3
 import tempfile
 import threading
@@ -60,11 +61,7 @@ def pairs_shared(path: Path, start: Barrier, results: multiprocessing.Queue[int]
 
         start.wait()
         end = time.perf_counter() + SECONDS
-        threads = [threading.Thread(target=work, args=(index,)) for index in range(THREADS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads_of(THREADS, work)
         results.put(sum(done))
 
 
@@ -97,12 +94,55 @@ def calls_until_refused(path: Path, start: Barrier, results: multiprocessing.Que
                 made[index] += 1
 
         start.wait()
-        threads = [threading.Thread(target=work, args=(index,)) for index in range(EXACT[1])]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads_of(EXACT[1], work)
         results.put(sum(made))
+
+
+def litellm_until_refused(path: Path, start: Barrier, results: multiprocessing.Queue[int]) -> None:
+    """Spend the same with LiteLLM's BudgetManager, whose file is in this folder, as documented."""
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # it would ask the network at import
+    from litellm import BudgetManager, ModelResponse, Usage
+
+    os.chdir(path)
+    manager = BudgetManager(project_name="cleveragents-benchmark")
+    manager.create_budget(total_budget=1.00, user="actors")
+    # 1,000 output tokens of this model cost 0.01 USD in LiteLLM's own price table.
+    usage = Usage(prompt_tokens=0, completion_tokens=1_000, total_tokens=1_000)
+    reply = ModelResponse(model="gpt-4o", usage=usage)
+    made = [0] * EXACT[1]
+
+    def work(index: int) -> None:
+        while manager.get_current_cost(user="actors") <= manager.get_total_budget("actors"):
+            time.sleep(0.002)
+            manager.update_cost(completion_obj=reply, user="actors")
+            made[index] += 1
+
+    start.wait()
+    in_threads_of(EXACT[1], work)
+    results.put(sum(made))
+
+
+def in_threads_of(count: int, work: Callable[[int], None]) -> None:
+    """Run a function in threads, each with its number."""
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def pydantic_ai_counts(_: Path, start: Barrier, results: multiprocessing.Queue[int]) -> None:
+    """Count usage with pydantic-ai: in memory, without a limit across processes, not durable."""
+    from pydantic_ai.usage import RequestUsage, RunUsage
+
+    total, one = RunUsage(), RequestUsage(input_tokens=10, output_tokens=5)
+    start.wait()
+    end, done = time.perf_counter() + SECONDS, 0
+    while time.perf_counter() < end:
+        for _ in range(100):
+            total.incr(one)
+        done += 100
+    results.put(done)
 
 
 def together(target: Work, path: Path, count: int) -> int:
@@ -132,6 +172,8 @@ def main() -> None:
         with Store(folder / "shared.db") as store, DurableCostTracker(store, daily_budget=1000):
             pass
         made = together(calls_until_refused, folder / "exact.db", EXACT[0])
+        theirs = together(litellm_until_refused, folder, EXACT[0])
+        counted = together(pydantic_ai_counts, folder, PROCESSES) / SECONDS
         alone = together(pairs_alone, folder / "alone.db", PROCESSES) / SECONDS
         shared = together(pairs_shared, folder / "shared.db", PROCESSES) / SECONDS
         drawn = together(pairs_in_slices, folder / "shared.db", PROCESSES) / SECONDS
@@ -140,6 +182,10 @@ def main() -> None:
     print(
         f"pairs per second of {PROCESSES} processes: {alone:,.0f} in a transaction for each call, "
         f"{shared:,.0f} acknowledged by shared commits, {drawn:,.0f} from slices"
+    )
+    print(
+        f"peers: LiteLLM BudgetManager made {theirs} of 100 calls; "
+        f"pydantic-ai counts {counted:,.0f} times per second, in memory and without a limit"
     )
     goals.exactly("calls of 8 processes x 25 threads on 1.00 USD", made, 100)
     goals.at_least("pairs from slices, ratio to a transaction for each call", drawn / alone, 200)
