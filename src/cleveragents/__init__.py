@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from cleveragents.domain.event import Notice
     from cleveragents.domain.money import Money
     from cleveragents.domain.usage import Usage
+    from cleveragents.infrastructure.durable_cost_tracker import DurableCostTracker
+    from cleveragents.infrastructure.escrow_cost_tracker import EscrowCostTracker
+    from cleveragents.infrastructure.store import Store
     from cleveragents.providers.cost_tracker import CostTracker
     from cleveragents.providers.pricing import Price, PriceTable
     from cleveragents.providers.reservation import Outcome, Reservation
@@ -85,6 +88,9 @@ _HOMES: Final = {
     "domain.event": ("Notice",),
     "domain.money": ("Money",),
     "domain.usage": ("Usage",),
+    "infrastructure.durable_cost_tracker": ("DurableCostTracker",),
+    "infrastructure.escrow_cost_tracker": ("EscrowCostTracker",),
+    "infrastructure.store": ("Store",),
     "providers.cost_tracker": ("CostTracker",),
     "providers.pricing": ("Price", "PriceTable"),
     "providers.reservation": ("Outcome", "Reservation"),
@@ -107,10 +113,12 @@ __all__ = [
     "ContextRequest",
     "CostTracker",
     "Decision",
+    "DurableCostTracker",
     "ErrorCategory",
     "ErrorHistory",
     "ErrorRecord",
     "ErrorRecoveryService",
+    "EscrowCostTracker",
     "Fragment",
     "Limit",
     "Listeners",
@@ -131,6 +139,7 @@ __all__ = [
     "Settings",
     "SetupError",
     "StopSignal",
+    "Store",
     "Strategy",
     "Usage",
     "__version__",
