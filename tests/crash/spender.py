@@ -1,10 +1,12 @@
 """One of several processes on one budget: spends until it is refused, then says how often it could.
 
-Run as `python spender.py STORE THREADS [escrow]`: it says `ready` and starts when given a line.
+Run as `python spender.py STORE THREADS [escrow [loud]]`: it says `ready` and starts when given a
+line. A loud one says `paid` after each call.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from pathlib import Path
@@ -18,8 +20,9 @@ from cleveragents.testing import run_together
 
 def main() -> None:
     path, threads, *escrow = sys.argv[1:]
+    loud = "loud" in escrow
     kind = EscrowCostTracker if escrow else DurableCostTracker
-    with Store(Path(path)) as store, kind(store) as tracker:
+    with Store(Path(path)) as store, kind(store, lease_s=0.5) as tracker:
         pause = threading.Event()
 
         def spend() -> int:
@@ -33,6 +36,8 @@ def main() -> None:
                 pause.wait(0.002)
                 reservation.settle(0.01)
                 calls += 1
+                if loud:
+                    os.write(1, b"paid\n")
 
         print("ready", flush=True)
         sys.stdin.readline()
