@@ -22,7 +22,7 @@ def main() -> None:
     path, threads, *escrow = sys.argv[1:]
     loud = "loud" in escrow
     kind = EscrowCostTracker if escrow else DurableCostTracker
-    with Store(Path(path)) as store, kind(store, lease_s=0.5) as tracker:
+    with Store(Path(path)) as store, kind(store) as tracker:
         pause = threading.Event()
 
         def spend() -> int:

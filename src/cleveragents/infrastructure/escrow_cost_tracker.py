@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -193,7 +194,7 @@ class EscrowCostTracker(DurableCostTracker):
         """Put a limit in force, at once here, and for others once they gave idle slices back."""
         super().set_limit(limit)
         if self._others_hold():
-            self._store.write(slices.want(self._clock() + self._patience_s))
+            self._want_idle_money()
         self._settle_up()
 
     # -- slices ----------------------------------------------------------------------------
@@ -232,7 +233,7 @@ class EscrowCostTracker(DurableCostTracker):
 
         A refusal stands only if nothing idle was on its way back before it was asked for.
         """
-        deadline = self._clock() + self._patience_s
+        deadline = time.monotonic() + self._patience_s
         while True:
             idle_elsewhere = self._others_hold()
             with self._slices_lock:
@@ -254,9 +255,9 @@ class EscrowCostTracker(DurableCostTracker):
                 return
             if self._give_back(idle_only=False):
                 continue
-            if self._clock() >= deadline or not (idle_elsewhere or on_its_way):
+            if time.monotonic() >= deadline or not (idle_elsewhere or on_its_way):
                 raise added
-            self._store.write(slices.want(deadline))
+            self._want_idle_money()
             self._stopping.wait(self._flush_s)
 
     def _grown(
@@ -335,6 +336,9 @@ class EscrowCostTracker(DurableCostTracker):
                 self._give_back(idle_only=not self._is_wanted())
             except StoreError:
                 _log.exception("Bills of `%s` were not written yet", self._process)
+
+    def _want_idle_money(self) -> None:
+        self._store.write(slices.want(self._clock() + self._patience_s))
 
     def _is_wanted(self) -> bool:
         with self._store.read() as connection:

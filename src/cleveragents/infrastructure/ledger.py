@@ -173,6 +173,11 @@ def expire(at: float, own: str) -> Callable[[Transaction], tuple[Posted, ...]]:
     """Charge every open reservation whose time is over, or whose process died; ours lives."""
 
     def write(tx: Transaction) -> tuple[Posted, ...]:
+        # A slice that was used up has nothing left to charge.
+        tx.execute(
+            "UPDATE reservations SET state = 'released' WHERE state = 'open' AND pico = 0 "
+            "AND process NOT IN (SELECT id FROM processes)"
+        )
         rows = tx.execute(
             "SELECT id FROM reservations WHERE state = 'open' AND (expires_at <= ? OR process "
             "NOT IN (SELECT id FROM processes WHERE alive_until > ? OR id = ?)) "

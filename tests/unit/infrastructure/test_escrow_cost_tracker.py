@@ -170,3 +170,14 @@ def test_store_that_fails_keeps_the_bills_for_later(tmp_path):
         failing.clear()
         tracker.flush()
         assert tracker.spend_by("plan") == {"p": Money.of(1)}
+
+
+def test_used_up_slice_of_a_process_that_ended_is_not_listed(store):
+    with quiet(store, 10) as tracker:
+        tracker.reserve(1, PLAN).settle(1)
+        tracker.flush()
+        tracker._give_back(idle_only=False)
+        with tracker._slices_lock:
+            tracker._slices.clear()  # as if the end of the slice came before its last bill
+    with DurableCostTracker(store) as living:
+        assert living.expire() == ()
