@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,8 +14,17 @@ from cleveragents.domain.money import Money
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Iterator
+
+    from cleveragents.cli.demo_run import DemoRun
 
 ACTORS_MAX: Final = 256
+
+
+class Interrupt:
+    """Whether the user pressed Ctrl-C: a plain flag, because a signal may come at any moment."""
+
+    is_asked = False
 
 
 def demo(options: Namespace) -> int:
@@ -25,19 +36,52 @@ def demo(options: Namespace) -> int:
 
     actors = "1 actor" if options.actors == 1 else f"{options.actors} actors at once"
     output.talk(f"demo  {actors}, budget {budget}, seed {options.seed}")
-    with tempfile.TemporaryDirectory(prefix="cleveragents-demo-") as folder:
-        run = DemoRun(Path(folder) / "shop", options.actors, options.seed, budget, output.talk)
-        try:
-            report = run.run()
-        except KeyboardInterrupt:
-            output.talk("interrupted: the temporary repository is removed, nothing else was made")
-            raise
+    with (
+        _first_interrupt_asks() as interrupt,
+        tempfile.TemporaryDirectory(prefix="cleveragents-demo-") as folder,
+    ):
+        root = Path(folder) / "shop"
+        run = DemoRun(root, options.actors, options.seed, budget, output.talk, interrupt)
+        report = _report_of(run)
+    if report is None:
+        output.talk("interrupted: the temporary repository is removed, nothing else was made")
+        raise KeyboardInterrupt
     if options.json:
         output.record(report)
     else:
         output.data(report["diff"])
         output.data(_as_text(report))
     return 0 if all(report["checks"].values()) else 1
+
+
+def _report_of(run: DemoRun) -> dict[str, Any] | None:
+    """Return the report; None after an interrupt, whatever else it made fail."""
+    try:
+        report = run.run()
+    except BaseException:
+        if not run.interrupt.is_asked:
+            raise
+        return None
+    return None if run.interrupt.is_asked else report
+
+
+@contextmanager
+def _first_interrupt_asks() -> Iterator[Interrupt]:
+    """Turn the first Ctrl-C into a question to stop, asked when it is safe; a second ends at once.
+
+    A `KeyboardInterrupt` may come between any two instructions, and leave things behind.
+    """
+    interrupt = Interrupt()
+
+    def ask(*_: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        interrupt.is_asked = True
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield interrupt
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _as_text(report: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ The report compares these lists with what the services say; it believes neither 
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cleveragents.application.services.circuit_breaker import StateChange, Status
+    from cleveragents.cli.demo import Interrupt
     from cleveragents.domain.error_record import Decision
     from cleveragents.providers.reservation import Reservation
 
@@ -37,6 +38,8 @@ PLAN: Final = "p-demo"
 ATTEMPTS_MAX: Final = 4
 _GATE: Final = gate_key(world.PROVIDER, world.MODEL) or ""
 _GATE_WAIT_S: Final = 10.0
+#: How often to look whether the user wants to stop.
+_LOOK_S: Final = 0.05
 _PRICE: Final = Price(input_mtok="2.50", output_mtok="15", request="0.00075")
 
 
@@ -64,6 +67,7 @@ class DemoRun:
     seed: int
     budget: Money
     talk: Callable[[str], None]
+    interrupt: Interrupt
     stop: StopSignal = field(default_factory=StopSignal)
     stopped: threading.Event = field(default_factory=threading.Event)
     index: world.SickIndex = field(default_factory=world.SickIndex)
@@ -104,6 +108,11 @@ class DemoRun:
                     pool.submit(self._act, services, number, book)
                     for number, book in enumerate(books)
                 ]
+                waiting = set(futures)
+                while waiting and not self.interrupt.is_asked:
+                    waiting = wait(waiting, timeout=_LOOK_S).not_done
+                if self.interrupt.is_asked:
+                    self.stop.stop("interrupted")
                 for future in futures:
                     future.result()
             except BaseException:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
 
 import pytest
 
 from cleveragents.cli import demo_world as world
+from cleveragents.cli.demo import Interrupt
 from cleveragents.cli.demo_run import DemoRun
 from cleveragents.cli.main import main
 from cleveragents.domain.context_request import ContextRequest
@@ -47,21 +50,37 @@ def test_demo_that_does_not_balance_ends_with_1(capsys, monkeypatch):
 
 
 def test_interrupted_demo_stops_its_actors_and_removes_its_repository(monkeypatch, capsys):
+    """The signal comes while an actor is in the middle of its work."""
     seen = []
+    act = DemoRun._act
 
-    def interrupted(run: DemoRun, *_: object) -> None:
+    def interrupted(run: DemoRun, *arguments: object) -> None:
         seen.append(run.root)
-        raise KeyboardInterrupt
+        os.kill(os.getpid(), signal.SIGINT)
+        act(run, *arguments)
 
     monkeypatch.setattr(DemoRun, "_act", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        main(["demo", "--actors", "3"])
+        main(["demo", "--actors", "1"])
     assert "nothing else was made" in capsys.readouterr().err
     assert not seen[0].exists()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_what_fails_because_of_an_interrupt_is_an_interrupt(monkeypatch):
+    """In a terminal Ctrl-C reaches git too, which then fails by itself."""
+
+    def dying(run: DemoRun) -> None:
+        run.interrupt.is_asked = True
+        raise OSError("git was interrupted")
+
+    monkeypatch.setattr(DemoRun, "run", dying)
+    with pytest.raises(KeyboardInterrupt):
+        main(["demo", "--actors", "1"])
 
 
 def test_stopped_actor_ends_its_turns(tmp_path):
-    run = DemoRun(tmp_path / "shop", 2, 7, Money.of(5), lambda _: None)
+    run = DemoRun(tmp_path / "shop", 2, 7, Money.of(5), lambda _: None, Interrupt())
     run.stop.stop()
     report = run.run()
     assert sum(report["changes"].values()) <= 2
@@ -73,7 +92,7 @@ def test_actor_gives_up_after_its_last_attempt(tmp_path, monkeypatch):
 
     monkeypatch.setattr(world.ScriptedModel, "call", always_empty)
     said: list[str] = []
-    report = DemoRun(tmp_path / "shop", 1, 7, Money.of(5), said.append).run()
+    report = DemoRun(tmp_path / "shop", 1, 7, Money.of(5), said.append, Interrupt()).run()
     assert all(report["checks"].values())
     assert any("stopped" in line for line in said)
 
