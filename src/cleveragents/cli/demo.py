@@ -72,12 +72,14 @@ def _first_interrupt_asks() -> Iterator[Interrupt]:
     A `KeyboardInterrupt` may come between any two instructions, and leave things behind.
     """
     interrupt = Interrupt()
+    # Known before `ask` can be called: the signal may come as soon as it is in place.
+    before = signal.getsignal(signal.SIGINT)
 
     def ask(*_: object) -> None:
         signal.signal(signal.SIGINT, before)
         interrupt.is_asked = True
 
-    before = signal.signal(signal.SIGINT, ask)
+    signal.signal(signal.SIGINT, ask)
     try:
         yield interrupt
     finally:
