@@ -50,9 +50,6 @@ class Scopes:
         object.__setattr__(self, "keys", keys)
 
 
-NO_SCOPES: Final = Scopes()
-
-
 @dataclass(frozen=True, slots=True)
 class Limit:
     """A budget of one scope, or of each scope of a kind when `name` is None.
