@@ -31,7 +31,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check the types, strictly."""
-    session.install(*group("types"), "nox", "genai-prices>=0.2.1", "pathspec>=1.0")
+    session.install(*group("types"), "nox", "genai-prices>=0.2.1", "pathspec>=1.0", "PyYAML>=6")
     session.run("mypy")
 
 

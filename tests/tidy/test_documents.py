@@ -9,6 +9,7 @@ from dataclasses import fields
 
 import cleveragents
 from cleveragents.domain.errors import CODES
+from cleveragents.infrastructure.plan_files import reference
 from cleveragents.settings import ENVIRONMENT_PREFIX, Settings
 from tidy.counts import counts, documented
 from tidy.source import PACKAGE, ROOT, sources, tree_of
@@ -120,3 +121,8 @@ def test_links_between_documents_lead_somewhere():
 def test_counts_of_tests_are_up_to_date():
     """Run `PYTHONPATH=tests python -m tidy.counts` to write them."""
     assert documented() == counts()
+
+
+def test_reference_of_plan_files_is_made_from_their_rules():
+    """Write `reference()` to docs/plans.md after a rule has changed."""
+    assert (DOCS / "plans.md").read_text() == reference()

@@ -8,6 +8,8 @@
     ├── ProviderError     wait, or switch to another provider
     │   └── CircuitOpen
     ├── PlanError         open, close or correct a changeset
+    │   └── ConflictError     choose between versions
+    ├── SandboxError      name a path inside the sandbox, raise its limit, or choose another kind
     ├── StoreError        free room, unlock or repair the store; nothing is half-written
     └── InternalError     report our bug
 
@@ -31,16 +33,40 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "CA1004": "The price of a model is not known",
         "CA1005": "An argument breaks its rule",
         "CA1006": "A program that is needed is not installed",
+        "CA1101": "A plan file breaks a rule",
         "CA2103": "The next call could exceed a budget",
         "CA2104": "Spending reached a threshold of a budget (warning)",
         "CA2105": "A bill exceeded its reservation and was recorded (warning)",
         "CA2106": "A reservation got no bill and is charged at its upper bound (warning)",
+        "CA2201": "A plan or a node reached its deadline",
         "CA3107": "A circuit breaker is open: its strategy or provider is paused",
         "CA3108": "A provider's gate stays closed for longer than the caller can wait",
         "CA4001": "There is no active changeset to record into",
         "CA4002": "A changeset is finished, or was never started",
         "CA4003": "A change entry breaks its rule",
         "CA4004": "Changesets of a plan start from different versions of a file",
+        "CA4101": "Two actors changed the same place",
+        "CA4102": "The plan and the user changed the same place; nothing was applied",
+        "CA4103": "Later edits overlap what would be taken back; nothing was reverted",
+        "CA4104": "Another apply is running on this tree",
+        "CA4105": "Files could not be replaced; the tree is as it was",
+        "CA4106": "An apply could neither be finished nor taken back; its journal is kept",
+        "CA4107": "A plan, apply or conflict of this name is not known",
+        "CA4108": "The tree is not in the state that this needs",
+        "CA4109": "An apply that died half-way was finished or taken back (warning)",
+        "CA4201": "A node changed files that it must not change",
+        "CA5001": "A path leads out of the sandbox",
+        "CA5002": "This kind of sandbox is not available here",
+        "CA5003": "A sandbox holds work that is not in the store yet",
+        "CA5004": "A sandbox is not known, released, or held by another process",
+        "CA5005": "A command reached its limit of time, memory or output",
+        "CA5006": "Commands cannot be confined here, and confinement is required",
+        "CA5007": "A file of a sandbox is not there, or is not of the kind that was asked for",
+        "CA5008": "A command cannot be started",
+        "CA5101": "Git is too old, or refused what was asked of it",
+        "CA5201": "A command failed",
+        "CA5202": "A tool is not allowed here",
+        "CA5203": "The arguments of a tool break its rule",
         "CA6001": "The store is closed",
         "CA6002": "The file is no store of ours, or one of a newer version",
         "CA6003": "The store has no room to grow",
@@ -50,6 +76,8 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "CA6007": "The store cannot be opened",
         "CA6008": "The store cannot be read or written",
         "CA6101": "An executor is closed and takes no more work",
+        "CA6201": "A plan is being run by another process",
+        "CA6202": "This process lost the plan to another one; nothing more is written",
         "CA9001": "An unexpected error: our bug",
     }
 )
@@ -146,6 +174,19 @@ class PlanError(CleverAgentsError):
     """A changeset is missing, finished, or was handed an entry that it cannot hold."""
 
     code = "CA4001"
+
+
+class ConflictError(PlanError):
+    """Two sides changed the same place: both are kept, and a person or a policy must choose."""
+
+    code = "CA4101"
+    exit_code = 5
+
+
+class SandboxError(CleverAgentsError):
+    """A path, a command or a sandbox broke a rule of confinement; nothing outside was touched."""
+
+    code = "CA5001"
 
 
 class StoreError(CleverAgentsError):
