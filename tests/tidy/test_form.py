@@ -18,6 +18,7 @@ MANY_PARAMETERS = {
     "application/services/circuit_breaker.py:__init__",
     "application/services/error_recovery_service.py:__init__",
     "infrastructure/durable_cost_tracker.py:__init__",
+    "infrastructure/sandbox/sandboxes.py:__init__",
     "providers/cost_tracker.py:__init__",
 }
 
@@ -38,6 +39,9 @@ THREADING = {
     "domain/stop_signal.py",
     "infrastructure/durable_cost_tracker.py",
     "infrastructure/escrow_cost_tracker.py",
+    "infrastructure/sandbox/confined_tree.py",
+    "infrastructure/sandbox/confinement.py",
+    "infrastructure/sandbox/sandboxes.py",
     "infrastructure/store.py",
     "providers/cost_tracker.py",
     "providers/pricing.py",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Final
 
-from cleveragents.domain.errors import PlanError
+from cleveragents.domain.errors import PlanError, SandboxError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+#: No system opens a longer path in one piece.
+_PATH_BYTES_MAX: Final = 4_096
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
 # Folded away by macOS and Windows file systems, so that `.g\u200cit` and `.GIT.` open `.git` there.
 _IGNORED: Final = dict.fromkeys(
@@ -70,4 +73,23 @@ def _refusal(rule: str, path: object) -> PlanError:
         code="CA4003",
         facts={"path": repr(path), "rule": rule},
         hint="Pass the path of the file from the root of the tree, such as 'src/app.py'",
+    )
+
+
+def check_inside_path(path: str) -> None:
+    """Refuse with CA5001 what is not the plain relative path of a file in the tree."""
+    try:
+        check_path(path)
+    except PlanError as error:
+        raise escape(path, error.facts["rule"]) from None
+    if len(os.fsencode(path)) > _PATH_BYTES_MAX:
+        raise escape(path[:50] + "…", f"must have at most {_PATH_BYTES_MAX} bytes")
+
+
+def escape(path: str, rule: str) -> SandboxError:
+    """Return the refusal of a path that leads out, or that could."""
+    return SandboxError(
+        f"The path of a file in a sandbox {rule}, got {path!r}",
+        facts={"path": repr(path), "rule": rule},
+        hint="Name a file inside the sandbox by its path from the root, such as 'src/app.py'",
     )

@@ -1,0 +1,1 @@
+"""Sandboxes: where the files of an attempt live, and how nothing leaves them."""
