@@ -37,6 +37,7 @@ THREADING = {
     "cli/demo_run.py",
     "cli/demo_world.py",
     "domain/stop_signal.py",
+    "infrastructure/changes/turns.py",
     "infrastructure/durable_cost_tracker.py",
     "infrastructure/escrow_cost_tracker.py",
     "infrastructure/sandbox/confined_tree.py",

@@ -15,7 +15,8 @@ from cleveragents.domain.changeset_rules import (
     never_started,
     short_id,
 )
-from cleveragents.domain.net_change import Overlay, change_of
+from cleveragents.domain.errors import PlanError
+from cleveragents.domain.net_change import Overlay, change_of, overlay_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,16 +73,23 @@ class InMemoryChangesetStore:
 
         return claimed_id(self._new_id, claim)
 
-    def record(self, changeset_id: str, entry: ChangeEntry) -> None:
-        """Append an entry to an open changeset, or refuse it and change nothing."""
-        if entry.at is None:
-            entry = replace(entry, at=self._clock())
-        change = change_of(entry)
+    def record(self, changeset_id: str, *entries: ChangeEntry) -> None:
+        """Append entries to an open changeset, or refuse them all and change nothing."""
+        now = self._clock()
+        timed = [replace(entry, at=now) if entry.at is None else entry for entry in entries]
+        changes = [change_of(entry) for entry in timed]
         with self._lock:
             kept = self._open_locked(changeset_id)
-            check_owner(kept.head, entry)
-            kept.overlay.add([change])
-            kept.entries.append(self._sharing_locked(entry))
+            for entry in timed:
+                check_owner(kept.head, entry)
+            try:
+                for change in changes:
+                    kept.overlay.add([change])
+            except PlanError:
+                # Those before the one that was refused are taken back.
+                kept.overlay = overlay_of(kept.entries)
+                raise
+            kept.entries.extend(self._sharing_locked(entry) for entry in timed)
 
     def finish(self, changeset_id: str) -> None:
         """Close an open changeset for good."""

@@ -29,10 +29,10 @@ class ChangesetStore(Protocol):
         """Open a changeset of a plan and return its id, which no other changeset has."""
         ...
 
-    def record(self, changeset_id: str, entry: ChangeEntry) -> None:
-        """Append an entry, and stamp it with the time if it has none.
+    def record(self, changeset_id: str, *entries: ChangeEntry) -> None:
+        """Append entries, all or none, and stamp with the time what has none.
 
-        Refused with CA4002 when the changeset is finished or unknown, and with CA4003 when the
+        Refused with CA4002 when the changeset is finished or unknown, and with CA4003 when an
         entry cannot follow those before it, or names another actor, node or attempt.
         """
         ...

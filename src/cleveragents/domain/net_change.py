@@ -180,16 +180,21 @@ def change_of(entry: ChangeEntry) -> NetChange:
     )
 
 
+def overlay_of(entries: Iterable[ChangeEntry]) -> Overlay:
+    """Return the overlay that entries make, one after the other."""
+    overlay = Overlay()
+    for entry in entries:
+        overlay.add([change_of(entry)])
+    return overlay
+
+
 def net_changes(entries: Iterable[ChangeEntry]) -> tuple[NetChange, ...]:
     """Return what entries amount to, from the first `before` of each file to its last `after`.
 
     An entry whose `before` is not what the entry before it left is believed:
     something outside the tools changed the file, and the last `after` holds all of it.
     """
-    overlay = Overlay()
-    for entry in entries:
-        overlay.add([change_of(entry)])
-    return overlay.net()
+    return overlay_of(entries).net()
 
 
 def combined(changesets: Iterable[Changeset]) -> tuple[NetChange, ...]:

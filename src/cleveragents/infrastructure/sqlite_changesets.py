@@ -103,12 +103,18 @@ class SqliteChangesetStore:
 
         return claimed_id(self._new_id, claim)
 
-    def record(self, changeset_id: str, entry: ChangeEntry) -> None:
-        """Append an entry to an open changeset, or refuse it and change nothing."""
-        check_names(actor=entry.actor, node=entry.node, tool_call=entry.tool_call)
+    def record(self, changeset_id: str, *entries: ChangeEntry) -> None:
+        """Append entries to an open changeset, or refuse them all and change nothing."""
+        for entry in entries:
+            check_names(actor=entry.actor, node=entry.node, tool_call=entry.tool_call)
         now = self._clock()
-        timed = replace(entry, at=now if entry.at is None else float(entry.at))
-        self._store.write(lambda tx: self._record(tx, changeset_id, timed, now))
+        timed = [replace(one, at=now if one.at is None else float(one.at)) for one in entries]
+
+        def write(tx: Transaction) -> None:
+            for entry in timed:
+                self._record(tx, changeset_id, entry, now)
+
+        self._store.write(write)
 
     def finish(self, changeset_id: str) -> None:
         """Close an open changeset for good."""

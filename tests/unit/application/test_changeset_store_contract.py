@@ -225,3 +225,19 @@ def test_store_contract_gives_up_on_a_source_of_ids_that_repeats_for_ever(make):
     with pytest.raises(InternalError, match="repeated itself"):
         store.start("p-1")
     assert len(store.of_plan("p-1")) == 1
+
+
+def test_store_contract_many_entries_are_recorded_in_their_order(store):
+    changeset_id = store.start("p-1")
+    store.record(changeset_id, CREATE, MODIFY)
+    assert store.get(changeset_id).entries == (CREATE, MODIFY)
+
+
+def test_store_contract_many_entries_are_refused_together(store):
+    changeset_id = store.start("p-1")
+    store.record(changeset_id, ChangeEntry.create("b.py", "1"))
+    assert_refused("CA4003", store.record, changeset_id, CREATE, CREATE)
+    assert [entry.path for entry in store.get(changeset_id).entries] == ["b.py"]
+    # Nothing of the refused ones is remembered either: the first of them is still possible.
+    store.record(changeset_id, CREATE)
+    assert_refused("CA4003", store.record, changeset_id, ChangeEntry.create("b.py", "1"))

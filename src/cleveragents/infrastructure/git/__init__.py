@@ -1,0 +1,1 @@
+"""Our own git repository beside the user's tree: snapshots, commits, merges and diffs."""
