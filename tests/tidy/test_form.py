@@ -26,6 +26,9 @@ BANNED_MODULES = {"utils", "util", "helpers", "common", "manager", "base", "misc
 
 #: Who may import `threading`: every owner of shared state, and nobody else.
 THREADING = {
+    "actors/pause.py",
+    "actors/tool_journal.py",
+    "actors/tool_service.py",
     "application/memory_changesets.py",
     "application/services/circuit_breaker.py",
     "application/services/error_recovery_service.py",

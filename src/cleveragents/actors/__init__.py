@@ -1,0 +1,1 @@
+"""Who does the work of a node, and the tools that they may use."""
