@@ -1,0 +1,17 @@
+"""Whether an apply runs or waits to be recovered: every command asks, so this imports little."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: In our own folder in a tree; there while an apply runs or waits to be recovered.
+APPLIES: Final = "apply"
+
+
+def is_pending(home: Path) -> bool:
+    """Look once, at one name."""
+    return os.path.lexists(home / APPLIES)
