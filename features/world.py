@@ -24,6 +24,7 @@ from cleveragents import (
     Settings,
 )
 from cleveragents.testing import FrozenClock, run_together
+from tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,6 +78,8 @@ class World:
     breaker: CircuitBreaker = field(init=False)
     executor: ParallelStrategyExecutor = field(init=False)
     container: Container = field(init=False)
+    #: Made by the first step that speaks of files.
+    opened_tree: Tree | None = None
 
     def __post_init__(self) -> None:
         self.tracker = CostTracker(clock=self.clock, on_notice=self.notices.append)
@@ -119,6 +122,13 @@ class World:
     def root(self) -> Path:
         return Path(self.folder.name)
 
+    @property
+    def tree(self) -> Tree:
+        """The files of a user, with a workspace on them."""
+        if self.opened_tree is None:
+            self.opened_tree = Tree(self.root)
+        return self.opened_tree
+
     def give_budget(self, amount: Any) -> None:
         self.tracker.set_limit(Limit("plan", amount, name=PLAN))
 
@@ -129,6 +139,8 @@ class World:
     def close(self) -> None:
         for world in self.rounds:
             world.close()
+        if self.opened_tree is not None:
+            self.opened_tree.close()
         self.container.close()
         self.executor.close()
         self.folder.cleanup()

@@ -50,6 +50,10 @@ class CleverAgentsLibrary:
     def write_file(self, name: str, *lines: str) -> None:
         (self._folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
+    def file_should_have_lines(self, name: str, *lines: str) -> None:
+        found = (self._folder / name).read_text(encoding="utf-8").splitlines()
+        assert found == list(lines), found
+
     def exit_code_should_be(self, code: str) -> None:
         shown = f"{self._stdout}\n{self._stderr}"
         assert self._exit_code == int(code), f"exit code {self._exit_code}\n{shown}"

@@ -167,3 +167,87 @@ def every_changeset_has_its_own(context, changes):
 def all_of_them_get_the_same_one(context):
     for world in context.world.rounds:
         assert len({id(one) for one in world.outcomes}) == 1
+
+
+@then("the command succeeds")
+def the_command_succeeds(context):
+    answer = context.world.tree.answer
+    assert answer.returncode == 0, answer.stderr
+
+
+@then("the command is refused with {code}, and somebody must choose")
+def somebody_must_choose(context, code):
+    answer = context.world.tree.answer
+    assert (answer.returncode, answer.stdout) == (5, ""), answer
+    assert f"error[{code}]" in answer.stderr, answer.stderr
+
+
+@then("the command is refused with {code:w}")
+def the_command_is_refused(context, code):
+    answer = context.world.tree.answer
+    assert answer.returncode == 1, answer
+    assert f"error[{code}]" in answer.stderr, answer.stderr
+
+
+@then("the user is warned with {code}")
+def the_user_is_warned(context, code):
+    answer = context.world.tree.answer
+    assert f"warning[{code}]" in answer.stderr, answer.stderr
+    assert answer.stdout, "what was asked for is answered too"
+
+
+@then("no file of the user has changed")
+def no_file_has_changed(context):
+    tree = context.world.tree
+    assert tree.files() == tree.before
+
+
+@then('"{path}" has "{line}" in line {number:d}')
+def has_in_line(context, path, line, number):
+    assert context.world.tree.lines(path)[number - 1] == line
+
+
+@then('the plan has "{line}" in line {number:d}')
+def the_plan_has(context, line, number):
+    assert plan_lines(context)[number - 1] == line
+
+
+def plan_lines(context):
+    changes = context.world.tree.workspace.changes
+    head = changes.trees.tree_of(PLAN).head
+    blob = changes.repository.files(head, ["app.txt"])["app.txt"]
+    return b"".join(changes.repository.read([blob.oid])).decode().splitlines()
+
+
+@then("the plan has changed nothing")
+def the_plan_has_changed_nothing(context):
+    assert context.world.tree.workspace.changes.difference(PLAN).records() == []
+
+
+@then('what "{actor}" wrote is on record')
+def is_on_record(context, actor):
+    (changeset,) = context.world.tree.workspace.changes.changesets.of_plan(PLAN)
+    assert (changeset.actor, [one.path for one in changeset.entries]) == (actor, ["app.txt"])
+    assert changeset.finished
+
+
+@then('the conflict tells line {number:d} of "{path}", "{one}" and "{other}"')
+def the_conflict_tells(context, number, path, one, other):
+    tree = context.world.tree
+    (conflict,) = tree.records("changes", "conflicts")
+    assert tree.answer.returncode == 5
+    assert (conflict["path"], conflict["state"]) == (path, "open")
+    for side, actor in (("ours", one), ("theirs", other)):
+        told = conflict[side]
+        assert (told["actor"], told["lines"]) == (actor, [[number, number]]), told
+
+
+@then("all {count:d} files are there")
+def all_files_are_there(context, count):
+    assert len(list((context.world.tree.root / "made").iterdir())) == count
+
+
+@then("the plan is on record as applied")
+def the_plan_is_on_record(context):
+    (plan,) = context.world.tree.records("changes", "show")
+    assert plan["applied"].startswith("a-"), plan

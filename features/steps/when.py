@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from behave import when
 
 from cleveragents import BudgetExceeded, ChangeEntry, CleverAgentsError
+from tree import both_act, line_replaced
 from world import PLAN
 
 
@@ -162,3 +165,59 @@ def actors_ask_for_the_plan(context, actors):
     context.world.at_the_same_moment(
         lambda world: [lambda: world.container.plan_context(PLAN)] * actors
     )
+
+
+@when(
+    '"{one}" writes "{first}" into line {a:d} and "{other}" writes "{second}" into line {b:d},'
+    " both at once"
+)
+def two_actors_write(context, one, first, a, other, second, b):  # noqa: PLR0913, PLR0917  # the words of the step
+    both_act(context.world.tree, (one, first, a), (other, second, b))
+
+
+@when('"{actor}" fails after writing "{line}" into line {number:d}')
+def an_actor_fails_half_way(context, actor, line, number):
+    def fail(lines):
+        attempt.files.write("app.txt", "\n".join(line_replaced(number, line)(lines)).encode())
+        raise LookupError("the actor fails")
+
+    workspace = context.world.tree.workspace
+    with (
+        suppress(LookupError),
+        workspace.attempt(PLAN, "step", actor=actor) as attempt,
+    ):
+        fail(attempt.files.read("app.txt").decode().splitlines())
+
+
+@when("the user applies the plan")
+def the_user_applies(context):
+    context.world.tree.run("changes", "apply", PLAN)
+
+
+@when('the user applies the plan with "{flags}"')
+def the_user_applies_with(context, flags):
+    context.world.tree.run("changes", "apply", PLAN, *flags.split())
+
+
+@when("the user reverts the plan")
+def the_user_reverts(context):
+    context.world.tree.run("changes", "revert", PLAN)
+
+
+@when("the user reverts the last revert")
+def the_user_reverts_the_revert(context):
+    tree = context.world.tree
+    last = tree.records("changes", "show", PLAN)[-1]
+    tree.run("changes", "revert", last["id"])
+
+
+@when("the user asks for something else")
+def the_user_asks_for_something_else(context):
+    context.world.tree.run("settings")
+
+
+@when("the user takes {side}")
+def the_user_takes(context, side):
+    tree = context.world.tree
+    (conflict,) = tree.workspace.changes.trees.conflicts(PLAN)
+    tree.run("changes", "resolve", conflict.id, "--take", side)

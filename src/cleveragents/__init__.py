@@ -35,18 +35,23 @@ if TYPE_CHECKING:
     from cleveragents.bootstrap import Container, Listeners, Parts
     from cleveragents.domain.budget import Balance, Limit, Scopes
     from cleveragents.domain.changeset import ChangeEntry, Changeset
+    from cleveragents.domain.command import Command, CommandLimits
+    from cleveragents.domain.conflict import Conflict
     from cleveragents.domain.error_record import Action, Decision, ErrorCategory, ErrorRecord
     from cleveragents.domain.errors import (
         BudgetExceeded,
         CircuitOpen,
         CleverAgentsError,
+        ConflictError,
         PlanError,
         RequestError,
+        SandboxError,
         SetupError,
     )
     from cleveragents.domain.event import Notice
     from cleveragents.domain.money import Money
     from cleveragents.domain.usage import Usage
+    from cleveragents.infrastructure.changes.selection import Selection
     from cleveragents.infrastructure.durable_cost_tracker import DurableCostTracker
     from cleveragents.infrastructure.escrow_cost_tracker import EscrowCostTracker
     from cleveragents.infrastructure.store import Store
@@ -54,6 +59,7 @@ if TYPE_CHECKING:
     from cleveragents.providers.pricing import Price, PriceTable
     from cleveragents.providers.reservation import Outcome, Reservation
     from cleveragents.settings import Settings
+    from cleveragents.workspace import Workspace, WorkspaceOptions
 
 _HOMES: Final = {
     "application.services.acms_pipeline": (
@@ -76,18 +82,23 @@ _HOMES: Final = {
     "bootstrap": ("Container", "Listeners", "Parts"),
     "domain.budget": ("Balance", "Limit", "Scopes"),
     "domain.changeset": ("ChangeEntry", "Changeset"),
+    "domain.command": ("Command", "CommandLimits"),
+    "domain.conflict": ("Conflict",),
     "domain.error_record": ("Action", "Decision", "ErrorCategory", "ErrorRecord"),
     "domain.errors": (
         "BudgetExceeded",
         "CircuitOpen",
         "CleverAgentsError",
+        "ConflictError",
         "PlanError",
         "RequestError",
+        "SandboxError",
         "SetupError",
     ),
     "domain.event": ("Notice",),
     "domain.money": ("Money",),
     "domain.usage": ("Usage",),
+    "infrastructure.changes.selection": ("Selection",),
     "infrastructure.durable_cost_tracker": ("DurableCostTracker",),
     "infrastructure.escrow_cost_tracker": ("EscrowCostTracker",),
     "infrastructure.store": ("Store",),
@@ -95,6 +106,7 @@ _HOMES: Final = {
     "providers.pricing": ("Price", "PriceTable"),
     "providers.reservation": ("Outcome", "Reservation"),
     "settings": ("Settings",),
+    "workspace": ("Workspace", "WorkspaceOptions"),
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -107,6 +119,10 @@ __all__ = [
     "CircuitBreaker",
     "CircuitOpen",
     "CleverAgentsError",
+    "Command",
+    "CommandLimits",
+    "Conflict",
+    "ConflictError",
     "Container",
     "Context",
     "ContextPipeline",
@@ -135,13 +151,17 @@ __all__ = [
     "Remedies",
     "RequestError",
     "Reservation",
+    "SandboxError",
     "Scopes",
+    "Selection",
     "Settings",
     "SetupError",
     "StopSignal",
     "Store",
     "Strategy",
     "Usage",
+    "Workspace",
+    "WorkspaceOptions",
     "__version__",
     "carried",
     "decide",

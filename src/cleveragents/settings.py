@@ -75,6 +75,15 @@ def _file(value: Any) -> Path:
     return path
 
 
+def _one_of(*words: str) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        if value not in words:
+            raise ValueError(f"must be one of {', '.join(words)}")
+        return str(value)
+
+    return check
+
+
 def _setting(default: Any, check: Callable[[Any], Any], about: str) -> Any:
     return field(default=default, metadata={"check": check, "about": about})
 
@@ -107,6 +116,16 @@ class Settings:
     error_records_kept_max: int = _setting(
         1000, _whole(1, 1_000_000), "errors kept in full for each plan; all are counted"
     )
+    sandbox_kind: str = _setting(
+        "auto",
+        _one_of("auto", "overlay", "worktree", "copy"),
+        "how attempts are kept apart: auto, overlay, worktree or copy",
+    )
+    confinement: str = _setting(
+        "auto",
+        _one_of("auto", "required", "off"),
+        "whether commands are confined: auto, required or off",
+    )
     store: Path = _setting(
         Path(".cleveragents/state.db"),
         _file,
@@ -135,7 +154,7 @@ def load(
     known = [one.name for one in fields(Settings)]
     values: dict[str, Any] = {}
     sources = dict.fromkeys(known, "default")
-    path, written = _read_file(environment, folder or Path.cwd())
+    path, written = _read_file(environment, folder or _current_folder())
     for name, value in written.items():
         if name not in known:
             raise _unknown(name, path, known)
@@ -158,9 +177,23 @@ def store_path(settings: Settings, folder: Path | None = None) -> Path:
 
     Outside of a repository it is looked for in the folder itself (the current one by default).
     """
-    here = (folder or Path.cwd()).absolute()
-    root = next((one for one in (here, *here.parents) if (one / ".git").exists()), here)
-    return root / settings.store  # an absolute path stays as it is
+    return root_of(folder) / settings.store  # an absolute path stays as it is
+
+
+def root_of(folder: Path | None = None) -> Path:
+    """Return the root of the repository that holds a folder, or the folder if none does."""
+    here = (folder or _current_folder()).absolute()
+    # A folder above that may not be looked into is no repository of ours.
+    return next((one for one in (here, *here.parents) if os.path.lexists(one / ".git")), here)
+
+
+def _current_folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise SetupError(
+            "The current folder was deleted", hint="Change to another folder, then try again"
+        ) from None
 
 
 def _read_file(environment: Mapping[str, str], folder: Path) -> tuple[Path, dict[str, Any]]:

@@ -6,7 +6,7 @@ import pytest
 
 from cleveragents.domain.errors import SetupError
 from cleveragents.domain.money import Money
-from cleveragents.settings import SETTINGS_FILE, Settings, load, store_path
+from cleveragents.settings import SETTINGS_FILE, Settings, load, root_of, store_path
 
 
 def test_defaults_are_valid_and_frozen():
@@ -122,3 +122,51 @@ def test_absolute_store_is_taken_as_it_is(tmp_path):
     assert store_path(Settings(store=tmp_path / "a" / "x.db"), Path("/")) == (
         tmp_path / "a" / "x.db"
     )
+
+
+def test_root_is_that_of_the_repository_around_a_folder(tmp_path):
+    deep = tmp_path / "repository" / "deep" / "down"
+    deep.mkdir(parents=True)
+    assert root_of(deep) == deep
+    # Of a work tree or a submodule it is a file, and it may be a link.
+    (tmp_path / "repository" / ".git").symlink_to("elsewhere")
+    assert root_of(deep) == tmp_path / "repository"
+    (deep / ".git").mkdir()
+    assert root_of(deep) == deep
+
+
+def test_root_is_found_from_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / ".git").write_text("gitdir: elsewhere")
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path / "inner")
+    assert root_of() == tmp_path
+    assert store_path(Settings()) == tmp_path / ".cleveragents" / "state.db"
+
+
+def test_current_folder_that_was_deleted_is_said(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    for ask in (load, root_of):
+        with pytest.raises(SetupError, match="The current folder was deleted"):
+            ask()
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("sandbox_kind", "cloud", "must be one of auto, overlay, worktree, copy"),
+        ("confinement", "maybe", "must be one of auto, required, off"),
+        ("confinement", 1, "must be one of auto, required, off"),
+    ],
+)
+def test_words_are_those_that_are_known(name, value, says):
+    with pytest.raises(SetupError, match=f"`{name}` {says}"):
+        Settings(**{name: value})
+
+
+def test_ways_of_keeping_attempts_apart_can_be_chosen():
+    settings = load(environment={"CLEVERAGENTS_SANDBOX_KIND": "copy"})[0]
+    assert (settings.sandbox_kind, settings.confinement) == ("copy", "auto")

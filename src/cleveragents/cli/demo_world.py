@@ -65,7 +65,7 @@ def git(root: Path, *arguments: str, stdin: str = "") -> str:
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
-        done = subprocess.run(  # noqa: S603  # arguments are ours, none comes from outside
+        done = subprocess.run(  # arguments are ours, none comes from outside
             ["git", *arguments],  # noqa: S607  # the user's own git
             cwd=root,
             env=environment | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull},

@@ -1,6 +1,6 @@
 """The whole grammar of the command line; `run` names the module and function of each command.
 
-Nothing else of ours is imported here, so that `--help` and `--version` answer at once.
+Nothing but grammar is imported here, so that `--help` and `--version` answer at once.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from cleveragents._version import __version__
+from cleveragents.cli.plan_grammar import add_plan_commands
 
 if TYPE_CHECKING:
     from typing import Any, TypeAlias
@@ -25,10 +26,19 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="cleveragents", description=_ABOUT, allow_abbrev=False)
     top.add_argument("--version", action="version", version=f"cleveragents {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_init(commands)
     _add_demo(commands)
+    add_plan_commands(commands, _add)
+    _add_diff_and_apply(commands)
+    _add_fix(commands)
+    _add_guard(commands)
     _add_costs(commands)
     _add_budget(commands)
     _add_errors(commands)
+    _add_changes(commands)
+    _add_undo(commands)
+    _add_blame(commands)
+    _add(commands, "verify", "check all books: money, errors, changes", run=("verify", "verify"))
     _add_audit(commands)
     _add(
         commands,
@@ -36,6 +46,8 @@ def parser() -> argparse.ArgumentParser:
         "show every setting, its value and where it comes from",
         run=("settings", "show_settings"),
     )
+    _add(commands, "doctor", "see what works on this machine", run=("doctor", "doctor"))
+    _add_completion(commands)
     return top
 
 
@@ -53,6 +65,62 @@ def _add_demo(commands: Commands) -> None:
     demo.add_argument("--actors", type=int, default=20, metavar="N", help="1 to 256 (default: 20)")
     demo.add_argument("--seed", type=int, default=7, metavar="N", help="script of the actors")
     demo.add_argument("--budget-usd-max", default="0.60", metavar="USD", help="default: 0.60")
+
+
+def _add_fix(commands: Commands) -> None:
+    fix = _add(
+        commands,
+        "fix",
+        "run every fixer that this repository is configured for, at once and checked",
+        run=("fix", "fix"),
+    )
+    fix.description = (
+        "Finds formatters and linters that fix, from the files of the repository, and runs them "
+        "at once in sandboxes. What breaks the check is held back; the rest is merged, shown, "
+        "and applied as one, when you say so."
+    )
+    fix.add_argument("--only", action="append", metavar="NAME", help="this fixer; may be repeated")
+    check = fix.add_mutually_exclusive_group()
+    check.add_argument("--check", metavar="COMMAND", help="must pass; the tests, if they are found")
+    check.add_argument("--no-check", action="store_true", help="run without a check")
+    answer = fix.add_mutually_exclusive_group()
+    answer.add_argument("--yes", action="store_true", help="apply without a question")
+    answer.add_argument("--dry-run", action="store_true", help="run and show, and apply nothing")
+    fix.add_argument("--diff", action="store_true", help="show lines instead of counting them")
+
+
+def _add_guard(commands: Commands) -> None:
+    guard = _add(
+        commands,
+        "guard",
+        "run any program on a copy of the tree, then decide about what it changed",
+        run=("guard", "guard"),
+    )
+    guard.usage = "%(prog)s [options] -- PROGRAM [ARGUMENT ...]"
+    guard.description = (
+        "Runs a program, such as an agent of your own, in a sandbox: its output is shown as it "
+        "comes, and your tree is not touched until you apply what it changed. A file or a pipe "
+        "as standard input is passed on; a program that needs a terminal cannot be run."
+    )
+    guard.add_argument("program", nargs="+", metavar="PROGRAM", help="and its arguments, after --")
+    guard.add_argument(
+        "--budget-usd-max", metavar="USD", help="apply nothing if it tells that it spent more"
+    )
+    guard.add_argument(
+        "--timeout", type=float, default=3600.0, metavar="SECONDS", help="default: 3600"
+    )
+    guard.add_argument(
+        "--network",
+        action=argparse.BooleanOptionalAction,
+        default=False,
+        help="let it use the network",
+    )
+    guard.add_argument(
+        "--env", action="append", metavar="NAME", help="let it see this variable of yours"
+    )
+    answer = guard.add_mutually_exclusive_group()
+    answer.add_argument("--yes", action="store_true", help="apply without a question")
+    answer.add_argument("--discard", action="store_true", help="throw away what it changed")
 
 
 def _add_costs(commands: Commands) -> None:
@@ -115,6 +183,70 @@ def _add_errors(commands: Commands) -> None:
     errors.add_argument("--plan", metavar="PLAN", help="errors of this plan only")
 
 
+def _add_changes(commands: Commands) -> None:
+    actions = _add_group(commands, "changes", "review, apply and revert what plans changed")
+    show = _add(actions, "show", "list plans, or the changesets of one", run=("changes", "show"))
+    show.add_argument("plan", nargs="?", metavar="PLAN", help="its changesets and applies")
+    _add_diff_and_apply(actions)
+    revert = _add(actions, "revert", "take an apply back", run=("changes_apply", "revert"))
+    revert.add_argument("what", metavar="PLAN|APPLY", help="the last apply of a plan, or this one")
+    _add_prospect(revert)
+    _add_conflicts(actions)
+
+
+def _add_diff_and_apply(actions: Commands) -> None:
+    """Add both under `changes`, and as the short forms that most people type."""
+    diff = _add(actions, "diff", "show what a plan changed", run=("changes", "diff"))
+    diff.add_argument("--changeset", metavar="ID", help="of one attempt only, as it was made")
+    diff.add_argument("--stat", action="store_true", help="count lines instead of showing them")
+    diff.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="auto: on a terminal"
+    )
+    apply = _add(
+        actions, "apply", "put a plan's changes into the tree", run=("changes_apply", "apply")
+    )
+    as_git = apply.add_argument_group("as git (index and HEAD are not touched otherwise)")
+    as_git.add_argument("--commit", action="store_true", help="and commit exactly these files")
+    as_git.add_argument("--branch", metavar="NAME", help="only as a commit on a new branch")
+    as_git.add_argument("--message", metavar="TEXT", help="of the commit")
+    for command in (diff, apply):
+        command.add_argument("plan", metavar="PLAN", help="as `cleveragents changes show` lists it")
+        command.add_argument(
+            "--actor", action="append", metavar="ACTOR", help="changes of this one; may be repeated"
+        )
+        command.add_argument(
+            "--path",
+            action="append",
+            metavar="PATH",
+            help="a file, a folder or a pattern, from the root of the tree; may be repeated",
+        )
+    _add_prospect(apply)
+
+
+def _add_prospect(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--dry-run", action="store_true", help="only say what would happen")
+    command.add_argument(
+        "--take", choices=("mine", "plan"), help="whose version, where both changed a place"
+    )
+
+
+def _add_conflicts(actions: Commands) -> None:
+    conflicts = _add(
+        actions, "conflicts", "show what needs a choice", run=("changes", "show_conflicts")
+    )
+    conflicts.add_argument("plan", nargs="?", metavar="PLAN", help="of this plan only")
+    resolve = _add(actions, "resolve", "choose, in one conflict", run=("changes", "resolve"))
+    resolve.add_argument(
+        "conflict", metavar="CONFLICT", help="as `cleveragents changes conflicts` lists it"
+    )
+    resolve.add_argument(
+        "--take",
+        choices=("ours", "theirs"),
+        help="what is in the plan's tree, or what came later",
+    )
+    resolve.add_argument("--with", dest="content", metavar="FILE", help="take this file's content")
+
+
 def _add_audit(commands: Commands) -> None:
     actions = _add_group(commands, "audit", "show and verify the trail of everything that happened")
     show = _add(actions, "show", "show events, oldest first", run=("audit", "show_events"))
@@ -136,6 +268,58 @@ def _add_audit(commands: Commands) -> None:
         "make the balances anew from the entries of money",
         run=("audit", "rebuild"),
     )
+
+
+def _add_init(commands: Commands) -> None:
+    init = _add(
+        commands, "init", "write a first plan to edit, and the state folder", run=("init", "init")
+    )
+    init.add_argument("--force", action="store_true", help="replace a `plan.yaml` that is there")
+    init.add_argument(
+        "--template",
+        choices=("commands", "agents", "model"),
+        default="commands",
+        help="what the plan works with (default: commands, which need no key)",
+    )
+    init.add_argument(
+        "--schema", action="store_true", help="only print the JSON Schema of plan files"
+    )
+
+
+def _add_undo(commands: Commands) -> None:
+    undo = _add(
+        commands,
+        "undo",
+        "take back what was applied last, or one actor's part",
+        run=("undo", "undo"),
+    )
+    undo.description = (
+        "Takes back the last apply of the tree, of a plan, or the one that is named; edits that "
+        "were made since elsewhere stay. An undo has an id, and can be undone by it."
+    )
+    undo.add_argument("what", nargs="?", metavar="PLAN|APPLY")
+    undo.add_argument("--actor", metavar="NAME", help="only what this actor or node did")
+    undo.add_argument("--dry-run", action="store_true", help="only say what would happen")
+    undo.add_argument(
+        "--take", choices=("mine", "plan"), help="whose version, where a place was edited since"
+    )
+
+
+def _add_blame(commands: Commands) -> None:
+    blame = _add(
+        commands, "blame", "show who wrote each line, why and for how much", run=("blame", "blame")
+    )
+    blame.add_argument("file", metavar="FILE[:LINE]", help="a file, or all about one line of it")
+
+
+def _add_completion(commands: Commands) -> None:
+    completion = _add(
+        commands,
+        "completion",
+        "print what a shell needs to complete commands",
+        run=("completion", "completion"),
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
 
 
 def _add_group(commands: Commands, name: str, about: str) -> Commands:

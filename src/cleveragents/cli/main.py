@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -47,6 +48,7 @@ def _exit_code_of(options: Namespace) -> int:
 
     module, function = options.run
     try:
+        _finish_interrupted_apply()
         command = getattr(import_module(f"cleveragents.cli.{module}"), function)
         code: int = command(options)
     except ReaderGone:
@@ -56,3 +58,13 @@ def _exit_code_of(options: Namespace) -> int:
 
         return fail(error, as_json=options.json)
     return code
+
+
+def _finish_interrupted_apply() -> None:
+    """Leave no tree half-changed: whatever is asked, an apply that died is seen to first."""
+    from cleveragents.settings import root_of
+
+    if os.path.lexists(root_of() / ".cleveragents" / "apply"):
+        from cleveragents.cli.interrupted import finish
+
+        finish()

@@ -25,6 +25,16 @@ def data(text: str) -> None:
         raise _reader_gone() from None
 
 
+def raw(data_bytes: bytes) -> None:
+    """Print bytes as they are: a patch need not be text."""
+    flush()
+    try:
+        sys.stdout.buffer.write(data_bytes)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise _reader_gone() from None
+
+
 def flush() -> None:
     """Hand over what is still buffered of the answer."""
     try:

@@ -12,7 +12,7 @@ from cleveragents.domain.errors import StoreError
 from cleveragents.infrastructure.schema import APPLICATION_ID, steps
 from cleveragents.infrastructure.store import Store
 from cleveragents.infrastructure.store_faults import explained
-from cleveragents.settings import load, store_path
+from cleveragents.settings import load, root_of, store_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,6 +56,11 @@ def writing() -> Store:
         path.parent.mkdir(parents=True)
         (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
     return Store(path)
+
+
+def root() -> Path:
+    """Return the tree around here: that of the repository, or the current folder."""
+    return root_of()
 
 
 def is_there(path: Path | None = None) -> bool:
