@@ -40,7 +40,10 @@ def tests(session: nox.Session) -> None:
     """Run pytest, behave and Robot on the built wheel, and demand their coverage together."""
     session.install(*group("tests"), ".")
     session.run("coverage", "erase")
-    session.run("coverage", "run", "-m", "pytest", "-q", *session.posargs)
+    pytest = ("coverage", "run", "-m", "pytest", "-q")
+    # On two cores, but for what counts on having the machine to itself.
+    session.run(*pytest, "-n", "2", "tests/unit", "tests/tidy", *session.posargs)
+    session.run(*pytest, "tests/stress", "tests/crash", *session.posargs)
     session.run("coverage", "run", "-m", "behave", "--format=progress", "--no-summary")
     session.run(
         "coverage", "run", "-m", "robot", "--outputdir=results", "--console=dotted", "robot"

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from cleveragents.domain.command import Finished
     from cleveragents.domain.conflict import MergeOutcome
     from cleveragents.domain.event import Notice
+    from cleveragents.domain.stop_signal import StopSignal
     from cleveragents.infrastructure.changes.selection import Selection
     from cleveragents.infrastructure.sandbox.sandbox import Sandbox, SandboxInfo
 
@@ -70,9 +71,15 @@ class Attempt:
         """Run a program in the sandbox, confined where that is possible."""
         return self.run_command(Command(argv))
 
-    def run_command(self, command: Command) -> Finished:
+    def run_command(
+        self,
+        command: Command,
+        *,
+        stop: StopSignal | None = None,
+        on_output: Callable[[bytes], object] | None = None,
+    ) -> Finished:
         """Run a command with limits, environment and input of its own."""
-        return self._runner.run(command, self.sandbox.place)
+        return self._runner.run(command, self.sandbox.place, stop=stop, on_output=on_output)
 
 
 class PlanChanges:

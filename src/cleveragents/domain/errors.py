@@ -55,6 +55,9 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "CA4108": "The tree is not in the state that this needs",
         "CA4109": "An apply that died half-way was finished or taken back (warning)",
         "CA4201": "A node changed files that it must not change",
+        "CA4202": "The output of a node cannot be kept",
+        "CA4203": "The check of a node failed",
+        "CA4301": "A node of a plan failed",
         "CA5001": "A path leads out of the sandbox",
         "CA5002": "This kind of sandbox is not available here",
         "CA5003": "A sandbox holds work that is not in the store yet",
@@ -82,6 +85,8 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "CA6101": "An executor is closed and takes no more work",
         "CA6201": "A plan is being run by another process",
         "CA6202": "This process lost the plan to another one; nothing more is written",
+        "CA6203": "A plan is not in the state that this needs",
+        "CA6204": "An attempt ended with its process",
         "CA9001": "An unexpected error: our bug",
     }
 )

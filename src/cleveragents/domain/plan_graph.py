@@ -25,10 +25,14 @@ class NodeState(StrEnum):
 
     WAITING = "waiting"
     RUNNING = "running"
+    #: Its result is kept, and its changes are on their way into the plan's tree.
+    MERGING = "merging"
     DONE = "done"
     #: Its condition said no: dependants go on, and see null.
     SKIPPED = "skipped"
     FAILED = "failed"
+    #: Its result is kept, and a person must choose between its changes and those of others.
+    CONFLICTED = "conflicted"
     CANCELLED = "cancelled"
 
     @property
@@ -39,7 +43,7 @@ class NodeState(StrEnum):
     @property
     def stops_dependants(self) -> bool:
         """Say whether what needs this node can never start."""
-        return self in {self.FAILED, self.CANCELLED}
+        return self in {self.FAILED, self.CONFLICTED, self.CANCELLED}
 
 
 #: What is known about nodes; a node that is not in it waits.
@@ -195,7 +199,7 @@ def state_of(instances: Sequence[Instance], states: States) -> NodeState:
     A failure shows at once, so that nobody waits for the rest; no instances at all are done.
     """
     told = {states.get(one.id, NodeState.WAITING) for one in instances}
-    for worst in (NodeState.FAILED, NodeState.CANCELLED):
+    for worst in (NodeState.FAILED, NodeState.CONFLICTED, NodeState.CANCELLED):
         if worst in told:
             return worst
     if told == {NodeState.SKIPPED}:

@@ -34,7 +34,6 @@ INCURABLE = (
     ErrorCategory.CONTEXT_OVERFLOW,
     ErrorCategory.AUTH,
     ErrorCategory.TOOL_DENIED,
-    ErrorCategory.CONFLICT,
     ErrorCategory.BUDGET,
     ErrorCategory.CANCELLED,
     ErrorCategory.BUG,
@@ -111,7 +110,7 @@ WALKS = {
     ErrorCategory.TOOL_CRASH: [R] + [P] * 5 + [ASK],
     ErrorCategory.STRATEGY: [Action.SKIP],
     ErrorCategory.CHECK_FAILED: [F] * 2 + [P] * 5 + [ASK],
-    ErrorCategory.CONFLICT: [P] * 5 + [ASK],
+    ErrorCategory.CONFLICT: [R] * 3 + [P] * 5 + [ASK],
     ErrorCategory.BUDGET: [ASK],
     ErrorCategory.STALLED: [R] + [P] * 5 + [ASK],
     ErrorCategory.CANCELLED: [ABORT],
@@ -284,3 +283,25 @@ def test_the_document_lists_every_fault_with_as_many_rungs():
     ]
     documented = {row[0].strip("`"): len(row[2].split("→")) for row in rows}
     assert documented == {str(c): max(1, len(ladder)) for c, ladder in LADDERS.items()}
+
+
+def test_cures_of_a_node_stand_in_the_place_of_the_ladder():
+    own = Remedies(person=True, cures={ErrorCategory.TOOL_CRASH: (Action.SKIP,)})
+    decision = decide(fault(ErrorCategory.TOOL_CRASH), Standing(), POLICY, remedies=own)
+    assert decision.action is Action.SKIP
+    none = Remedies(person=True, cures={ErrorCategory.TOOL_CRASH: ()})
+    decision = decide(fault(ErrorCategory.TOOL_CRASH), Standing(), POLICY, remedies=none)
+    assert decision.action is Action.ABORT
+
+
+def test_a_node_says_itself_how_often_a_cure_is_tried():
+    often = replace(ALL, times_max={Action.RETRY: 5, Action.REPLAN: 0})
+    assert walk(fault(ErrorCategory.TOOL_CRASH), often) == [R] * 5 + [ASK]
+
+
+def test_without_a_further_attempt_only_others_can_help():
+    last = replace(ALL, no_attempt="all 3 attempts are used")
+    for category in (ErrorCategory.CHECK_FAILED, ErrorCategory.CONFLICT, ErrorCategory.OVERLOADED):
+        decision = decide(fault(category), Standing(), POLICY, remedies=last)
+        assert decision.action in {Action.REPLAN, Action.ASK}
+        assert "all 3 attempts are used" in decision.reason

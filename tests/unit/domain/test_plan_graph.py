@@ -154,6 +154,8 @@ def test_fan_out_is_done_when_all_have_ended_well(told):
     state = state_of(instances, {one.id: state for one, state in zip(instances, told, strict=True)})
     if NodeState.FAILED in told:
         assert state is NodeState.FAILED
+    elif NodeState.CONFLICTED in told:
+        assert state is NodeState.CONFLICTED
     elif NodeState.CANCELLED in told:
         assert state is NodeState.CANCELLED
     elif told and set(told) == {NodeState.SKIPPED}:

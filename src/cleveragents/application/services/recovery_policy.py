@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -41,6 +41,8 @@ class RecoveryPolicy:
     overloaded_retries_max: int = 2
     connect_retries_max: int = 3
     tool_retries_max: int = 3
+    #: Each retry works on the tree that the others have made meanwhile.
+    conflict_retries_max: int = 3
     feedbacks_max: int = 2
     fall_backs_max: int = 3
     #: For the whole plan, because a re-planned node has another name.
@@ -76,6 +78,11 @@ class Remedies:
     person: bool = False
     #: Why nothing may be retried now, such as an empty retry budget.
     no_retry: str | None = None
+    #: Why the work may not be done once more in any way, such as that all attempts are used.
+    no_attempt: str | None = None
+    #: What the node says itself: the cures of a fault in place of its ladder, and how often each.
+    cures: Mapping[ErrorCategory, tuple[Action, ...]] = field(default_factory=dict)
+    times_max: Mapping[Action, int] = field(default_factory=dict)
 
 
 def _ladders(table: Mapping[ErrorCategory, str]) -> Mapping[ErrorCategory, tuple[Action, ...]]:
@@ -105,7 +112,7 @@ LADDERS: Final = _ladders(
         ErrorCategory.TOOL_CRASH: "RETRY REPLAN ASK",
         ErrorCategory.STRATEGY: "SKIP",
         ErrorCategory.CHECK_FAILED: "FEEDBACK REPLAN ASK",
-        ErrorCategory.CONFLICT: "REPLAN ASK",
+        ErrorCategory.CONFLICT: "RETRY REPLAN ASK",
         ErrorCategory.BUDGET: "ASK",
         ErrorCategory.STALLED: "RETRY REPLAN ASK",
         ErrorCategory.CANCELLED: "",
@@ -125,6 +132,9 @@ LOOPABLE: Final = frozenset(
         ErrorCategory.CONFLICT,
     }
 )
+
+# What does the work once more.
+_ATTEMPTS: Final = frozenset({Action.RETRY, Action.FEEDBACK, Action.SHRINK, Action.FALL_BACK})
 
 # Told why it was stopped, or asked to reword, a model gets one more chance and not two.
 _ONE_FEEDBACK: Final = frozenset({ErrorCategory.LOOP, ErrorCategory.CONTENT_FILTER})
@@ -165,8 +175,10 @@ def decide(
     at_hand = remedies or Remedies()
     delay_s = _delay_s(record, history, policy, chance)
     passed: list[str] = []
-    for action in LADDERS[record.category]:
-        against = _against(action, record, history, policy) or _missing(action, at_hand)
+    for action in at_hand.cures.get(record.category, LADDERS[record.category]):
+        limit = at_hand.times_max.get(action, _limit(action, record.category, policy))
+        against = _against(action, record, history, limit)
+        against = against or _used_up(action, at_hand) or _missing(action, at_hand)
         if action is Action.RETRY and against is None:
             against = _too_long(record, history, policy, delay_s)
         if against is None:
@@ -192,13 +204,12 @@ def _decided(
 
 
 def _against(
-    action: Action, record: ErrorRecord, history: Standing, policy: RecoveryPolicy
+    action: Action, record: ErrorRecord, history: Standing, limit: int | None
 ) -> str | None:
     """Say what the rules have against an action, if anything."""
     if action.rung < history.rung:
         return f"`{action}` is below the rung reached before"
     used = history.replans if action is Action.REPLAN else history.tries.get(action, 0)
-    limit = _limit(action, record.category, policy)
     if limit is not None and used >= limit:
         return f"`{action}` was used {used} of {limit} times"
     if action is Action.RETRY and not _safe_to_repeat(record):
@@ -228,6 +239,8 @@ def _retries_max(category: ErrorCategory, policy: RecoveryPolicy) -> int:
             return policy.connect_retries_max
         case ErrorCategory.TOOL_TRANSIENT:
             return policy.tool_retries_max
+        case ErrorCategory.CONFLICT:
+            return policy.conflict_retries_max
         case _:
             # A read timeout may be billed twice; a timeout, crash, stall or riddle seldom heals.
             return 1
@@ -247,6 +260,10 @@ def _safe_to_repeat(record: ErrorRecord) -> bool:
             return record.idempotent is not False
         case _:
             return True
+
+
+def _used_up(action: Action, remedies: Remedies) -> str | None:
+    return remedies.no_attempt if action in _ATTEMPTS else None
 
 
 def _missing(action: Action, remedies: Remedies) -> str | None:

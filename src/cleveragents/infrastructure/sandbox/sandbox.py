@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cleveragents.domain.errors import SandboxError
 from cleveragents.infrastructure.sandbox.upper import touched_paths
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cleveragents.infrastructure.sandbox.command import Place
+
+
+#: Folders of the user's tree that commands may read and run, and never change.
+ENVIRONMENTS: Final = (".venv", "venv", "node_modules")
 
 
 class SandboxState(StrEnum):
@@ -92,7 +96,18 @@ class Sandbox:
         """Where commands run."""
         from cleveragents.infrastructure.sandbox.command import Place
 
-        return Place(path=self.ground.inner, root=self.root, enter=self.ground.enter)
+        # Ignored, and so no part of the sandbox, but what the user's programs run from.
+        shared = [
+            name
+            for name in ENVIRONMENTS
+            if (self.root / name).is_dir() and not (self.path / name).exists()
+        ]
+        return Place(
+            path=self.ground.inner,
+            root=self.root,
+            enter=self.ground.enter,
+            shared=tuple(shared),
+        )
 
     def check(self) -> None:
         """Refuse, with CA5004, when the files cannot be reached any more."""

@@ -612,3 +612,16 @@ def test_without_proc_a_process_counts_as_long_as_its_number_lives(monkeypatch):
 
 def forbidden(*_):
     raise PermissionError
+
+
+def test_environment_of_the_user_is_there_for_commands_to_read(world, manager):
+    """Ignored folders are no part of a tree, but programs run from them."""
+    program = world.root / ".venv" / "bin" / "tool"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\necho from the environment\n")
+    program.chmod(0o755)
+    (world.root / ".gitignore").write_text(".venv\n")
+    sandbox = manager.create("p", "n", 1)
+    assert sandbox.place.shared == (".venv",)
+    (sandbox.path / ".venv").mkdir()
+    assert sandbox.place.shared == ()

@@ -1,0 +1,80 @@
+"""What came of a run, and what it says to a person."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cleveragents.application.run_journal import PlanState
+from cleveragents.domain.error_record import Action, ErrorCategory
+from cleveragents.domain.errors import LimitError
+from cleveragents.domain.plan_graph import NodeState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cleveragents.application.run_journal import NodeRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """How a plan stands after a run; `nodes` is by the name of a node or of an instance."""
+
+    plan_id: str
+    state: PlanState
+    exit_code: int
+    error: Mapping[str, Any] | None = None
+    nodes: Mapping[str, NodeRecord] = field(default_factory=dict)
+    #: By node; of a fan-out, those of all its instances in declared order.
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    #: Nodes that could not start, because something that they need did not end well.
+    blocked: tuple[str, ...] = ()
+    #: Threads of attempts that did not stop when asked, and still run.
+    left_behind: int = 0
+
+    def in_state(self, state: NodeState) -> tuple[str, ...]:
+        """Return the nodes in a state."""
+        return tuple(name for name, one in self.nodes.items() if one.state is state)
+
+    @property
+    def needs_person(self) -> tuple[str, ...]:
+        """The nodes that wait for a person: to resolve a conflict, or to say how to go on."""
+        return tuple(
+            name
+            for name, one in self.nodes.items()
+            if one.state is NodeState.CONFLICTED
+            or (one.state is NodeState.FAILED and (one.error or {}).get("action") == Action.ASK)
+        )
+
+
+def end_of(
+    plan_id: str, nodes: Mapping[str, NodeRecord]
+) -> tuple[PlanState, int, dict[str, Any] | None]:
+    """Return the state, the exit code and the error of a run that has nothing left to start."""
+    failed = [one for one in nodes.values() if one.state is NodeState.FAILED]
+    conflicted = [one for one in nodes.values() if one.state is NodeState.CONFLICTED]
+    if not failed and not conflicted:
+        return PlanState.DONE, 0, None
+    limits = [one for one in failed if (one.error or {}).get("category") == ErrorCategory.BUDGET]
+    worst = (limits or failed or conflicted)[0]
+    told = dict(worst.error or {})
+    kept = sum(one.state is NodeState.DONE for one in nodes.values())
+    ending = "needs a person" if told.get("action") == Action.ASK and not limits else "failed"
+    error = {
+        "code": told.get("code", ""),
+        "message": f"Plan `{plan_id}` stopped: node `{worst.id}` {ending}: {told.get('message')}",
+        "facts": {"node": worst.id, "reason": told.get("reason"), "kept": f"{kept} nodes"},
+        "hint": told.get("hint") or f"Repair the cause, then resume plan `{plan_id}`",
+    }
+    exit_code = LimitError.exit_code if limits else 1 if failed else 5
+    return PlanState.FAILED, exit_code, error
+
+
+def past_deadline(plan_id: str, deadline_s: float) -> LimitError:
+    """Return the error of a plan that took too long."""
+    return LimitError(
+        f"Plan `{plan_id}` reached its deadline of {deadline_s:g} s",
+        code="CA2201",
+        facts={"plan": plan_id, "deadline_s": deadline_s},
+        hint="Resume it to go on with what is left, or raise `deadline_s`",
+    )
