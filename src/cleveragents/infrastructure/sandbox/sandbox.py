@@ -96,18 +96,18 @@ class Sandbox:
         """Where commands run."""
         from cleveragents.infrastructure.sandbox.command import Place
 
-        # Ignored, and so no part of the sandbox, but what the user's programs run from.
-        shared = [
-            name
-            for name in ENVIRONMENTS
-            if (self.root / name).is_dir() and not (self.path / name).exists()
-        ]
         return Place(
             path=self.ground.inner,
             root=self.root,
             enter=self.ground.enter,
-            shared=tuple(shared),
+            shared=tuple(name for name in ENVIRONMENTS if self._borrows(name)),
         )
+
+    def _borrows(self, name: str) -> bool:
+        """Say whether the user's tree has an environment that is no part of the sandbox."""
+        own = self.path / name
+        # An empty folder is what the last command left where it saw the user's.
+        return (self.root / name).is_dir() and not (own.is_dir() and any(own.iterdir()))
 
     def check(self) -> None:
         """Refuse, with CA5004, when the files cannot be reached any more."""

@@ -624,4 +624,6 @@ def test_environment_of_the_user_is_there_for_commands_to_read(world, manager):
     sandbox = manager.create("p", "n", 1)
     assert sandbox.place.shared == (".venv",)
     (sandbox.path / ".venv").mkdir()
+    assert sandbox.place.shared == (".venv",), "a command left the folder that it saw it in"
+    (sandbox.path / ".venv" / "own").write_text("the attempt's own")
     assert sandbox.place.shared == ()

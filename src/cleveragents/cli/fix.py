@@ -1,0 +1,116 @@
+"""`cleveragents fix`: every fixer that the repository is configured for, at once and checked."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from cleveragents.cli import output, state
+from cleveragents.cli.fix_run import FixRun
+from cleveragents.cli.fix_view import RecordView, TalkView, counted
+from cleveragents.domain.errors import RequestError
+from cleveragents.infrastructure.changes.difference import Difference
+from cleveragents.infrastructure.fixers import found_check, found_fixers, given_check
+from cleveragents.infrastructure.fixers.fix_plan import chosen_fixers
+from cleveragents.infrastructure.fixers.fixer import FoundCheck
+from cleveragents.workspace import Workspace, WorkspaceOptions
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator
+
+    from cleveragents.cli.fix_run import FixReport
+    from cleveragents.cli.fix_view import FixView
+    from cleveragents.domain.event import Notice
+    from cleveragents.workspace import PlanChanges
+
+_NOT_WANTED = FoundCheck((), "`--no-check`", "it is not wanted")
+
+
+def fix(options: Namespace) -> int:
+    """Run what was found in sandboxes, show what it makes of the tree, and apply it if wanted."""
+    view: FixView = RecordView() if options.json else TalkView()
+    found = found_fixers(state.root())
+    chosen = chosen_fixers(found, options.only or ())
+    check = _check_of(options)
+    view.found(found, chosen, check)
+    if not chosen:
+        output.talk("No fixer that this repository is configured for can run here")
+        output.talk(
+            "\nhint: Install one that is named above, or configure one, such as `[tool.ruff]`"
+        )
+        return 0
+    argv = check.argv if check is not None and check.why_not is None else None
+    with opened_workspace() as workspace:
+        try:
+            report = FixRun(workspace, argv, view).go(chosen)
+        except KeyboardInterrupt:
+            output.talk("interrupted: nothing was applied")
+            raise
+        _end(workspace.changes, report, view, options)
+    return 0 if report.all_well else 1
+
+
+@contextmanager
+def opened_workspace() -> Iterator[Workspace]:
+    """Give the tree around here with sandboxes for it, on the store of this tree."""
+    with (
+        state.writing() as store,
+        Workspace(state.root(), store, WorkspaceOptions(on_notice=_tell_notice)) as workspace,
+    ):
+        yield workspace
+
+
+def is_interactive() -> bool:
+    """Say whether somebody can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def answer_to(question: str) -> str:
+    """Ask once; no answer is an empty one."""
+    output.talk(question)
+    return sys.stdin.readline().strip().lower()
+
+
+def _check_of(options: Namespace) -> FoundCheck | None:
+    if options.no_check:
+        return _NOT_WANTED
+    if options.check is None:
+        return found_check(state.root())
+    try:
+        words = shlex.split(options.check)
+    except ValueError as error:
+        raise RequestError(
+            f"`--check` must be a command, got {options.check!r}: {str(error).lower()}"
+        ) from None
+    if not words:
+        raise RequestError(
+            "`--check` must be a command, got none", hint="Use `--no-check` to run without one"
+        )
+    return given_check(state.root(), tuple(words))
+
+
+def _end(changes: PlanChanges, report: FixReport, view: FixView, options: Namespace) -> None:
+    """Show what was made of the tree, and put it there if that is wanted."""
+    prospect = changes.applies.prospect(report.plan_id)
+    files = len(prospect.changes)
+    if files:
+        difference = Difference(changes.repository, prospect.before, prospect.after)
+        view.difference(difference, whole=options.diff)
+    wanted = files and not report.is_worse and _is_wanted(files, options)
+    applied = changes.applies.carry_out(prospect) if wanted else None
+    view.end(report, files, applied)
+
+
+def _is_wanted(files: int, options: Namespace) -> bool:
+    if options.yes or options.dry_run:
+        return bool(options.yes)
+    if options.json or not is_interactive():
+        return False
+    return answer_to(f"Apply {counted(files)}? [y/N]") in {"y", "yes"}
+
+
+def _tell_notice(notice: Notice) -> None:
+    output.talk(f"warning[{notice.code}]: {notice.message}")
