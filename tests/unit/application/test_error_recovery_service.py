@@ -313,3 +313,17 @@ def test_refusal_of_our_own_gate_never_makes_its_pause_longer():
     clock.advance(4)
     service.recover(record, gate_pass=admitted)
     assert gate.parked_for_s("openai:small") == pytest.approx(1)
+
+
+def test_decision_of_a_person_is_kept_like_any_other_and_costs_no_retry():
+    service = service_of(retries=RetryTerms(tokens=1, cost=1))
+    record = service.record_error("p", RuntimeError("lost with its process"), node="n")
+    kept = service.keep_decision(record, Action.RETRY, "the plan was resumed")
+    assert (kept.action, kept.reason, kept.record_seq) == (
+        Action.RETRY,
+        "the plan was resumed",
+        record.seq,
+    )
+    assert service.history("p").decisions == (kept,)
+    again = service.handle("p", Overloaded("busy"), node="m")
+    assert again.action is Action.RETRY, "the budget of retries is untouched"

@@ -212,6 +212,15 @@ class ErrorRecoveryService:
         tell(self._listener, kept)
         return kept
 
+    def keep_decision(self, record: ErrorRecord, action: Action, reason: str) -> Decision:
+        """Keep what somebody else decided about a record, such as a person; nothing is paid."""
+        decision = Decision(
+            action=action, reason=reason, plan_id=record.plan_id, record_seq=record.seq
+        )
+        kept = self._keep_decided(record, lambda *_: decision, self._clock())
+        tell(self._listener, kept)
+        return kept
+
     def handle(
         self,
         plan_id: str,
@@ -304,6 +313,12 @@ class ErrorRecoveryService:
             broke = replace(remedies, no_retry=f"the retry budget of {empty} is empty")
             return decide(record, standing, policy, chance=chance, remedies=broke)
 
+        return self._keep_decided(record, rule, at)
+
+    def _keep_decided(
+        self, record: ErrorRecord, rule: Callable[[Standing, RetryBudget], Decision], at: float
+    ) -> Decision:
+        buckets = _buckets(record.plan_id, record.gate_key)
         if self._journal is not None:
             terms = self._settings.retries
             return self._journal.decide(

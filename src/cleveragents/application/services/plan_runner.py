@@ -10,7 +10,7 @@ from cleveragents.application.services.plan_progress import PlanProgress
 from cleveragents.application.services.plan_run import PlanRun
 from cleveragents.application.services.run_options import RunOptions
 from cleveragents.application.services.run_result import RunResult
-from cleveragents.domain.error_record import ErrorCategory
+from cleveragents.domain.error_record import Action, ErrorCategory
 from cleveragents.domain.errors import PlanError
 from cleveragents.domain.event import tell
 
@@ -83,8 +83,8 @@ class PlanRunner:
         kept = {one.changeset for one in book.nodes if one.changeset is not None}
         self._crew.workbench.salvage(book.plan.id, kept)
         for one in book.interrupted:
-            # No decision is asked for: whoever resumes has decided to try again.
-            self._crew.errors.record_error(
+            errors = self._crew.errors
+            record = errors.record_error(
                 book.plan.id,
                 PlanError(
                     f"Attempt {one.attempt} of node `{one.id}` ended with its process",
@@ -95,6 +95,8 @@ class PlanRunner:
                 attempt=one.attempt,
                 category=ErrorCategory.STALLED,
             )
+            # The ladder is not asked: whoever resumes has decided to try again.
+            errors.keep_decision(record, Action.RETRY, "the plan was resumed")
 
     def _told(self, known: PlanRecord) -> RunResult:
         nodes = {one.id: one for one in self._journal.nodes(known.id)}

@@ -30,7 +30,7 @@ budget: {max_usd: 2.50}
 defaults: {check: pytest -q, attempts_max: 2}
 nodes:
   scan:
-    actor: {command: [git, ls-files, "*.py"]}
+    actor: {command: [find, ., -name, "*.py"]}
     outputs: lines
   tidy:
     needs: [scan]

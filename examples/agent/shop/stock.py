@@ -1,0 +1,2 @@
+def left(stock, sold):
+    return stock - sold

@@ -1,0 +1,2 @@
+def name(user):
+    return user["name"]

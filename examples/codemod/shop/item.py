@@ -1,0 +1,2 @@
+def item(name, price):
+    return {"name": name, "price": price}
