@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,9 @@ from hypothesis import settings
 # A deadline for one example would measure how busy the machine is.
 settings.register_profile("cleveragents", deadline=None)
 settings.load_profile("cleveragents")
+
+# Whoever starts the tests in the background has interrupts ignored; tests send them on purpose.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

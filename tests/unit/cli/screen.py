@@ -55,8 +55,9 @@ class Screen:
 
     def _obey(self, number: str, letter: str) -> None:
         if letter == "A":
-            self.row -= int(number)
-            assert self.row >= 0, "above the first line"
+            # A terminal stops at its first line. It is reached when Ctrl-C was typed: the system
+            # then throws away what was written and not shown yet.
+            self.row = max(0, self.row - int(number))
         elif letter in "KJ":
             self.lines[self.row] = self.lines[self.row][: self.column]
             if letter == "J":

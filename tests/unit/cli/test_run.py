@@ -111,8 +111,8 @@ def test_function_that_is_not_there_is_told_before_anything_runs(tree):
 
 
 def test_functions_are_found_beside_the_plan_file(tree):
-    (tree.root / "beside_the_plan.py").write_text("def go(attempt):\n    return attempt.goal\n")
-    assert tree.run_plan("goal: g\nnodes: {a: {actor: {python: 'beside_the_plan:go'}}}").code == 0
+    (tree.root / "beside_this_plan.py").write_text("def go(attempt):\n    return attempt.goal\n")
+    assert tree.run_plan("goal: g\nnodes: {a: {actor: {python: 'beside_this_plan:go'}}}").code == 0
     records = tree.run("status", tree.plan_id, "--json").records
     assert records[1]["output"] == "g"
 
