@@ -20,7 +20,7 @@ from statistics import mean
 from typing import TYPE_CHECKING, Final
 
 from _yardstick import Goals
-from cleveragents.infrastructure.git.repository import GitRepository
+from cleveragents.infrastructure.git.repository import GitRepository, Write
 from cleveragents.infrastructure.sandbox.sandbox import PlanTree
 from cleveragents.infrastructure.sandbox.sandboxes import SandboxManager
 from cleveragents.infrastructure.store import Store
@@ -37,6 +37,9 @@ SANDBOXES: Final = 100
 THREADS: Final = 16
 EDITS: Final = 5
 ROUNDS: Final = 3
+#: Files that a plan has changed before, and its steps of one file, each with a sandbox of its own.
+CHANGED: Final = 5000
+STEPS: Final = 30
 
 
 def plant(root: Path) -> None:
@@ -131,6 +134,31 @@ def overlays(goals: Goals, manager: SandboxManager, yardstick: float) -> None:
     goals.exactly("edits found", sum(len(paths or ()) for paths in found), edits)
 
 
+def steps(
+    goals: Goals, repository: GitRepository, store: Store, commit: str, yardstick: float
+) -> None:
+    """Measure the first sandbox after each step of a plan that has changed many files."""
+    changed = (f"package{index // FILES}/module{index % FILES}.py" for index in range(CHANGED))
+    tree = PlanTree(commit, repository.commit(commit, dict.fromkeys(changed, file(0))))
+    took = []
+    with SandboxManager(repository, store, tree_of=lambda _: tree, kind="overlay") as manager:
+        first = seconds(lambda: manager.create("steps", "first", 1))
+        for index in range(STEPS):
+            tree = PlanTree(commit, repository.commit(tree.head, {f"step{index}": file(index)}))
+            took.append(seconds(partial(manager.create, "steps", f"step{index}", 1)))
+        for info in manager.list("steps"):
+            manager.release(info.id, discard=True)
+    one = mean(took) / yardstick
+    print(f"  overlay, {CHANGED:,} files changed     {first * 1e3:10.2f} ms, the first")
+    print(f"  overlay, a step of one file then {mean(took) * 1e3:9.2f} ms each, {one:.4f}\n")
+    goals.at_most("overlay, a step of one file, ratio", one, 0.02)
+
+
+def file(number: int) -> Write:
+    """Return a small file."""
+    return Write(0o100644, f"{number}\n".encode())
+
+
 def main() -> None:
     """Measure all in one run on one disk."""
     goals = Goals()
@@ -157,6 +185,7 @@ def main() -> None:
                 if why is None:
                     os.sync()
                     overlays(goals, manager, yardstick)
+                    steps(goals, repository, store, commit, yardstick)
                 else:
                     print(f"  overlays are not available here: {why}")
     goals.finish()

@@ -20,7 +20,7 @@ from cleveragents.application.services.attempt_order import Claim, Crew
 from cleveragents.application.services.error_recovery_service import ErrorRecoveryService
 from cleveragents.application.services.plan_runner import PlanRunner
 from cleveragents.domain.budget import Limit, Scopes
-from cleveragents.domain.errors import CleverAgentsError, PlanError
+from cleveragents.domain.errors import BudgetExceeded, CleverAgentsError, PlanError
 from cleveragents.domain.money import Money
 from cleveragents.infrastructure.changes.harvest import Harvest
 from cleveragents.infrastructure.durable_cost_tracker import DurableCostTracker
@@ -29,7 +29,7 @@ from cleveragents.infrastructure.plan_journal import SqliteRunJournal
 from cleveragents.infrastructure.sqlite_errors import SqliteErrorJournal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Callable, Container, Mapping
     from types import TracebackType
 
     from cleveragents.application.attempts import Actor, Files, Payer
@@ -284,6 +284,8 @@ class TrackerPurses:
 
     def __init__(self, tracker: CostTracker) -> None:
         self._tracker = tracker
+        # Of each plan with a budget; replaced as a whole, before any of its attempts begins.
+        self._limits: Mapping[str, tuple[Limit, ...]] = {}
 
     def set_budget(self, plan_id: str, plan: Plan) -> None:
         """Put the limits of a plan and of its nodes in force."""
@@ -295,10 +297,26 @@ class TrackerPurses:
         ]
         for limit in limits:
             self._tracker.set_limit(limit)
+        self._limits = {**self._limits, plan_id: tuple(limits)}
 
     def open(self, payer: Payer, on_spend: Callable[[Money], object]) -> TrackerPurse:
-        """Return the purse of one attempt."""
+        """Return the purse of one attempt, or refuse: bills without a promise ate the budget."""
+        for limit in self._limits.get(payer.plan_id, ()):
+            self._refuse_if_overspent(limit, payer)
         return TrackerPurse(self._tracker, payer, on_spend)
+
+    def _refuse_if_overspent(self, limit: Limit, payer: Payer) -> None:
+        own = {"plan": payer.plan_id, "label": _label(payer.plan_id, payer.node)}
+        if not limit.hard or limit.name is None or own.get(limit.kind) != limit.name:
+            return
+        # The limit in force: whoever resumes may have raised it.
+        now = self._tracker.balance(limit.kind, limit.name)
+        if now.limit is not None and now.spent > now.limit:
+            raise BudgetExceeded(
+                f"The budget of {limit.kind} `{limit.name}` is overspent; no attempt is started",
+                facts={"spent": now.spent, "limit": now.limit, "node": payer.node},
+                hint=f"Run `cleveragents resume {payer.plan_id} --budget-usd-max N`",
+            )
 
 
 class TrackerPurse:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self
 
 from cleveragents.domain.command import Command
-from cleveragents.domain.errors import StoreError
+from cleveragents.domain.errors import PlanError, StoreError
 from cleveragents.infrastructure.changes.apply_rows import plan_state
 from cleveragents.infrastructure.changes.difference import Difference
 from cleveragents.infrastructure.changes.harvest import Harvest
@@ -21,6 +21,8 @@ from cleveragents.infrastructure.changes.plan_trees import PlanTrees
 from cleveragents.infrastructure.changes.recorded_tree import RecordedTree
 from cleveragents.infrastructure.changes.selection import EVERYTHING, selected_commit
 from cleveragents.infrastructure.git.repository import GitRepository
+from cleveragents.infrastructure.git.user_repository import UserRepository
+from cleveragents.infrastructure.leftovers import sweep
 from cleveragents.infrastructure.sandbox.command import CommandRunner
 from cleveragents.infrastructure.sandbox.confined_tree import ConfinedTree
 from cleveragents.infrastructure.sandbox.confinement import Confinement
@@ -91,6 +93,7 @@ class PlanChanges:
     def __init__(self, root: Path, store: Store, *, clock: Callable[[], float] = time.time) -> None:
         self.root = root.absolute()
         self.home = made_home(self.root)
+        check_own(self.home)
         self.store = store
         self.repository = GitRepository(self.root, self.home)
         self.changesets = SqliteChangesetStore(store, clock=clock)
@@ -177,7 +180,9 @@ class Workspace:
         return self.changes.trees.merge(changeset_id)
 
     def collect_garbage(self) -> tuple[SandboxInfo, ...]:
-        """Remove the sandboxes of dead processes; what they held is in the store first."""
+        """Remove what dead processes left; what their sandboxes held is in the store first."""
+        # By the true time, which is that of files.
+        sweep(self.changes.home, time.time())
         return self.sandboxes.collect_garbage(self._salvage)
 
     def close(self) -> None:
@@ -221,7 +226,7 @@ def made_home(root: Path) -> Path:
     home = root / HOME
     try:
         if not home.is_dir():
-            home.mkdir(exist_ok=True)
+            home.mkdir(mode=0o700, exist_ok=True)
             (home / ".gitignore").write_text("*\n", encoding="utf-8")
     except OSError as error:
         raise StoreError(
@@ -231,3 +236,14 @@ def made_home(root: Path) -> Path:
             hint="Make room for it, or choose a tree that you may write to",
         ) from error
     return home
+
+
+def check_own(home: Path) -> None:
+    """Refuse a state folder that came with the tree: it would hold a stranger's books."""
+    if UserRepository(home.parent).tracks(home.name):
+        raise PlanError(
+            f"The folder `{home}` is tracked by git, and may be the work of a stranger",
+            code="CA4108",
+            facts={"folder": home},
+            hint=f"Delete it unless it is yours, then run `git rm -r --cached {home.name}`",
+        )

@@ -294,3 +294,20 @@ def test_sandbox_that_cannot_be_salvaged_does_not_keep_a_plan_from_going_on(work
         runs.journal.take(plan_id, lambda _: None).close()
         monkeypatch.setattr(workspace, "collect_garbage", refuse)
         assert runs.resume(plan_id).exit_code == 0
+
+
+def test_no_attempt_begins_once_bills_without_a_promise_ate_the_budget(workspace):
+    """What a foreign agent costs is known when it is done: the next one is not started."""
+
+    def agent(attempt):
+        attempt.purse.record(0.6)
+
+    nodes = [function(name, *needs) for name, needs in [("a", ()), ("b", "a"), ("c", "b")]]
+    with runs_of(workspace, a=agent, b=agent, c=agent) as runs:
+        result = runs.run(plan(*nodes, budget=Budget(max_usd=1)), "p")
+        assert (result.state, result.exit_code) == (PlanState.FAILED, 4)
+        assert result.error["code"] == "CA2103"
+        assert [result.nodes[name].state for name in "ab"] == [NodeState.DONE, NodeState.DONE]
+        assert runs.tracker.balance("plan", "p").spent == Money.of("1.20")
+        again = runs.resume("p", budget_usd_max=2)
+    assert again.state is PlanState.DONE

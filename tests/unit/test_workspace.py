@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
@@ -162,6 +164,29 @@ class TestOpening:
             assert [one.outcome for one in workspace.recovered] == ["old"]
         assert not (root / ".cleveragents/apply").exists()
 
+    def test_folder_that_came_with_a_clone_is_refused(self, root):
+        """What a stranger put into it would be taken for our own books."""
+        Workspace(root).close()
+        run = partial(subprocess.run, cwd=root, check=True)
+        run(["git", "init", "--quiet"])
+        Workspace(root).close()
+        run(["git", "add", "--force", ".cleveragents/git/config"])
+        with pytest.raises(PlanError) as caught:
+            Workspace(root)
+        assert caught.value.code == "CA4108"
+        assert "git rm" in caught.value.hint
+
+    def test_folder_is_closed_to_other_users(self, root):
+        assert made_home(root).stat().st_mode & 0o777 == 0o700
+
+    def test_collection_takes_what_kills_left_in_the_folder(self, root):
+        with Workspace(root) as workspace:
+            left = workspace.changes.repository.folder / "index-dead"
+            left.mkdir()
+            os.utime(left, (0, 0))
+            workspace.collect_garbage()
+            assert not left.exists()
+
     @pytest.mark.parametrize("what", ["file", "missing"])
     def test_tree_that_cannot_hold_our_folder_is_refused(self, tmp_path, what):
         place = tmp_path / "tree"
@@ -250,3 +275,20 @@ def test_sandbox_error_of_the_actor_is_its_own(workspace):
     with workspace.attempt(PLAN, "n") as attempt, pytest.raises(SandboxError) as caught:
         attempt.files.read("../../secret")
     assert caught.value.code == "CA5001"
+
+
+@pytest.mark.parametrize("kind", ["overlay", "copy"])
+def test_what_the_lists_in_the_sandbox_ignore_is_no_change(tmp_path, kind):
+    """Build products of two actors must not meet, and must not keep the rest from the tree."""
+    (tmp_path / ".gitignore").write_text("__pycache__/\n")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / ".gitignore").write_text("*.log\n!kept.log\n")
+    with Workspace(tmp_path, options=WorkspaceOptions(sandbox_kind=kind)) as workspace:
+        workspace.begin("p")
+        with workspace.attempt("p", "n") as attempt:
+            made = (
+                "mkdir __pycache__ sub/d; echo 1 | tee __pycache__/m.pyc sub/d/x.log sub/kept.log"
+            )
+            attempt.run("sh", "-c", made)
+        changed = workspace.changes.changesets.get(attempt.changeset_id).entries
+    assert [entry.path for entry in changed] == ["sub/kept.log"]

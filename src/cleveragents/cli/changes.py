@@ -17,7 +17,7 @@ from cleveragents.domain.conflict import ConflictState
 from cleveragents.domain.errors import ConflictError, RequestError, StoreError
 from cleveragents.infrastructure.changes.difference import Difference
 from cleveragents.infrastructure.changes.merge_rows import unknown
-from cleveragents.infrastructure.changes.selection import Selection, on_paths, shown
+from cleveragents.infrastructure.changes.selection import Selection, file_counts, on_paths, shown
 from cleveragents.infrastructure.stored_text import plain
 from cleveragents.settings import load
 from cleveragents.workspace import PlanChanges
@@ -253,7 +253,7 @@ def _show_plans(changes: PlanChanges, *, as_json: bool) -> None:
 
 def _show_plan(changes: PlanChanges, plan: str, *, as_json: bool) -> None:
     merges, applies = changes.trees.merges(plan), changes.applies.applies(plan)
-    counts = [_files(changes, row) for row in merges]
+    counts = file_counts(changes.repository, merges)
     if as_json:
         for row, files in zip(merges, counts, strict=True):
             output.record(_merge_record(row, files))
@@ -270,10 +270,6 @@ def _show_plan(changes: PlanChanges, plan: str, *, as_json: bool) -> None:
         of = "" if one.of_apply is None else f" of {one.of_apply}"
         when = f"{datetime.fromtimestamp(one.at, zone):%Y-%m-%d %H:%M:%S}"
         output.data(f"{one.kind} {one.id}{of}: {counted(one.files, 'file')}, {when}")
-
-
-def _files(changes: PlanChanges, row: MergeRow) -> int:
-    return len(changes.repository.changes(row.start, row.theirs, renames=True))
 
 
 def _merge_record(row: MergeRow, files: int) -> dict[str, Any]:

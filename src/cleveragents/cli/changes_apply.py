@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from cleveragents.cli import output
 from cleveragents.cli.changes import apply_record, counted, opened_for, selection_of
+from cleveragents.cli.interrupted import tell_rescued
 from cleveragents.cli.table import one_line
 from cleveragents.domain.errors import RequestError
 from cleveragents.infrastructure.changes.difference import Difference
@@ -34,7 +36,9 @@ def apply(options: Namespace) -> int:
         commits = UserCommits(changes.repository)
         if as_git:
             commits.check(prospect, branch=options.branch)
-        if options.dry_run or prospect.idle:
+        if options.commit and not options.dry_run and prospect.idle:
+            _commit_left_over(changes, prospect, commits, options)
+        elif options.dry_run or prospect.idle:
             _tell_prospect(changes, prospect, options)
         elif prospect.changes and options.branch:
             commit = commits.make(prospect, _message(options))
@@ -43,12 +47,13 @@ def apply(options: Namespace) -> int:
         elif prospect.changes and options.commit:
             # Made before the tree is touched: what git refuses, it refuses now.
             commit = commits.make(prospect, _message(options))
-            applied = changes.applies.carry_out(prospect)
+            applied = changes.applies.carry_out(prospect, commit=commit.id)
             commits.commit(commit)
             _tell_commit(commit, "HEAD", options)
             _tell(applied, options)
         else:
             _tell(changes.applies.carry_out(prospect), options)
+        _tell_left_out(changes, plan)
     return 0
 
 
@@ -63,6 +68,20 @@ def revert(options: Namespace) -> int:
         else:
             _tell(applies.carry_out(prospect), options)
     return 0
+
+
+def _commit_left_over(
+    changes: PlanChanges, prospect: Prospect, commits: UserCommits, options: Namespace
+) -> None:
+    """Make the commit of an apply that died between its files and its commit."""
+    done = changes.applies.applies(prospect.errand.plan_id)
+    made = done[-1].commit if done else None
+    commit = None if made is None else commits.left_over(made)
+    if commit is None:
+        _tell_prospect(changes, prospect, options)
+        return
+    commits.commit(commit)
+    _tell_commit(commit, "HEAD", options)
 
 
 def _named(applies: PlanApply, what: str) -> str:
@@ -92,6 +111,7 @@ def _tell_prospect(changes: PlanChanges, prospect: Prospect, options: Namespace)
 
 def _tell(applied: Applied | None, options: Namespace) -> None:
     assert applied is not None, "what is idle is told before"
+    tell_rescued(applied.id, applied.rescued)
     if options.json:
         output.record(apply_record(applied))
         return
@@ -100,6 +120,18 @@ def _tell(applied: Applied | None, options: Namespace) -> None:
     files = counted(applied.files, "file")
     output.talk(f"{word} {files} of plan `{one_line(applied.plan_id)}`{so_already}")
     output.talk(f"\nhint: Run `cleveragents changes revert {applied.id}` to take it back")
+
+
+def _tell_left_out(changes: PlanChanges, plan: str) -> None:
+    """Say what is no part of the plan yet, and so of nothing that is applied."""
+    states = [one.state for one in changes.trees.merges(plan)]
+    conflicted, sealed = states.count("conflicted"), states.count("sealed")
+    if not conflicted + sealed:
+        return
+    told = counted(conflicted + sealed, "changeset")
+    output.talk(f"\nLeft out: {told} ({conflicted} in conflict, {sealed} not merged yet)")
+    verb = "conflicts" if conflicted else "show"
+    output.talk(f"hint: Run `{shlex.join(['cleveragents', 'changes', verb, plan])}` to see them")
 
 
 def _tell_commit(commit: UserCommit, where: str, options: Namespace) -> None:

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 from cleveragents.cli import output, state
 from cleveragents.cli.fix_run import FixRun
 from cleveragents.cli.fix_view import RecordView, TalkView, counted
+from cleveragents.cli.interrupted import tell_rescued
 from cleveragents.domain.errors import RequestError
+from cleveragents.domain.plan_actors import shell_word
 from cleveragents.infrastructure.changes.difference import Difference
 from cleveragents.infrastructure.fixers import found_check, found_fixers, given_check
 from cleveragents.infrastructure.fixers.fix_plan import chosen_fixers
 from cleveragents.infrastructure.fixers.fixer import FoundCheck
+from cleveragents.settings import load
 from cleveragents.workspace import Workspace, WorkspaceOptions
 
 if TYPE_CHECKING:
@@ -56,10 +59,18 @@ def fix(options: Namespace) -> int:
 @contextmanager
 def opened_workspace() -> Iterator[Workspace]:
     """Give the tree around here with sandboxes for it, on the store of this tree."""
+    settings = load()[0]
+    kept_apart = WorkspaceOptions(
+        sandbox_kind=settings.sandbox_kind,
+        confinement=settings.confinement,
+        on_notice=_tell_notice,
+    )
     with (
         state.writing() as store,
-        Workspace(state.root(), store, WorkspaceOptions(on_notice=_tell_notice)) as workspace,
+        Workspace(state.root(), store, kept_apart) as workspace,
     ):
+        # What a killed run left is in the store before anything new begins.
+        workspace.collect_garbage()
         yield workspace
 
 
@@ -85,6 +96,12 @@ def _check_of(options: Namespace) -> FoundCheck | None:
         raise RequestError(
             f"`--check` must be a command, got {options.check!r}: {str(error).lower()}"
         ) from None
+    if (word := shell_word(options.check)) is not None:
+        in_shell = shlex.quote(shlex.join(("sh", "-c", options.check)))
+        raise RequestError(
+            f"`--check` holds `{word}`, which only a shell understands",
+            hint=f"Let a shell read it: `--check {in_shell}`",
+        )
     if not words:
         raise RequestError(
             "`--check` must be a command, got none", hint="Use `--no-check` to run without one"
@@ -101,6 +118,8 @@ def _end(changes: PlanChanges, report: FixReport, view: FixView, options: Namesp
         view.difference(difference, whole=options.diff)
     wanted = files and not report.is_worse and _is_wanted(files, options)
     applied = changes.applies.carry_out(prospect) if wanted else None
+    if applied is not None:
+        tell_rescued(applied.id, applied.rescued)
     view.end(report, files, applied)
 
 

@@ -53,7 +53,7 @@ def writing() -> Store:
     path = store_path(load()[0])
     # A folder that is there stays as it is, and of one that cannot be made the store speaks.
     with suppress(OSError):
-        path.parent.mkdir(parents=True)
+        path.parent.mkdir(mode=0o700, parents=True)
         (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
     return Store(path)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cleveragents.cli import output
 from cleveragents.cli.changes import apply_record, counted, opened
+from cleveragents.cli.interrupted import tell_rescued
 from cleveragents.cli.table import one_line
 from cleveragents.infrastructure.changes.difference import Difference
 from cleveragents.infrastructure.changes.merge_rows import unknown
@@ -32,6 +33,7 @@ def undo(options: Namespace) -> int:
             return 0
         applied = undoing.carry_out(prospect)
         assert applied is not None, "only an apply can have nothing to do"
+        tell_rescued(applied.id, applied.rescued)
         _tell(applied, options, puts_back=undoing.puts_back(applied))
     return 0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import TYPE_CHECKING, Final
 
 from cleveragents.domain.errors import PlanError, SandboxError
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
 
 #: No system opens a longer path in one piece.
 _PATH_BYTES_MAX: Final = 4_096
-_DRIVE: Final = re.compile(r"[A-Za-z]:")
 # Folded away by macOS and Windows file systems, so that `.g\u200cit` and `.GIT.` open `.git` there.
 _IGNORED: Final = dict.fromkeys(
     [*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF]
@@ -48,19 +46,23 @@ def _has_two_spellings(path: str) -> bool:
 def _enters_git(path: str) -> bool:
     folded = path.translate(_IGNORED).casefold()
     return any(
-        segment.partition(":")[0].rstrip(". ") in {".git", "git~1"} for segment in folded.split("/")
+        segment.partition(":")[0].rstrip(". ") in {".git", "git~1"} for segment in _parts(folded)
     )
+
+
+def _parts(path: str) -> list[str]:
+    # A backslash is a letter of a name here, and separates names elsewhere: both must be safe.
+    return path.replace("\\", "/").split("/")
 
 
 _RULES: Final[tuple[tuple[str, Callable[[str], bool]], ...]] = (
     ("must not be empty", lambda path: not path),
     ("must not contain NUL", lambda path: "\0" in path),
-    ("must separate folders by `/`, not by a backslash", lambda path: "\\" in path),
-    ("must be relative", lambda path: path[0] == "/" or _DRIVE.match(path) is not None),
+    ("must be relative", lambda path: path[0] == "/"),
     ("must name a file, not end in `/`", lambda path: path[-1] == "/"),
     (
         "must have no empty, `.` or `..` segment",
-        lambda path: not {"", ".", ".."}.isdisjoint(path.split("/")),
+        lambda path: not {"", ".", ".."}.isdisjoint(path.split("/")) or ".." in _parts(path),
     ),
     ("must stay out of `.git`", _enters_git),
     ("must have one spelling as UTF-8 with surrogateescape", _has_two_spellings),

@@ -63,9 +63,19 @@ def settle_command(values: dict[str, Any], at: At, found: Findings) -> None:
         found.add(place, SHELL_TEMPLATE)
 
 
+def shell_word(text: str) -> str | None:
+    """Return the first unquoted word that only a shell understands, such as `&&`."""
+    words = shlex.shlex(text, posix=False, punctuation_chars=True)
+    words.commenters = ""
+    return next((word for word in words if word and not set(word) - set("();<>|&")), None)
+
+
 def _split(text: str, at: At, found: Findings) -> Any:
     try:
         words = shlex.split(text)
+        if (word := shell_word(text)) is not None:
+            says = f"`command` holds `{word}`, which only a shell understands"
+            return found.add(at, f"{says}; set `shell: true`, or quote it")
     except ValueError as error:
         why = str(error).lower()
         return found.add(at, f"`command` cannot be split into arguments: {why}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cleveragents.application.run_journal import NodeRecord, PlanRecord, PlanState
 from cleveragents.domain.budget import positive_s
-from cleveragents.domain.errors import PlanError, RequestError, StoreError
+from cleveragents.domain.errors import PlanError, StoreError
 from cleveragents.domain.plan_graph import NodeState
 from cleveragents.infrastructure.plan_jobs import (
     LEASE_S,
@@ -24,7 +24,7 @@ from cleveragents.infrastructure.plan_jobs import (
     wish,
 )
 from cleveragents.infrastructure.sandbox.owner import Owner
-from cleveragents.infrastructure.stored_text import check_names, plain
+from cleveragents.infrastructure.stored_text import check_names, check_plan_id, plain
 
 if TYPE_CHECKING:
     import sqlite3
@@ -79,9 +79,8 @@ class SqliteRunJournal:
         state: PlanState = PlanState.READY,
     ) -> None:
         """Keep a new plan; the same plan again is fine, another of its name is refused."""
-        check_names(plan_id=plan_id, session=session)
-        if not plan_id.strip():
-            raise RequestError(f"A plan id must be a text that is not empty, got {plan_id!r}")
+        check_plan_id(plan_id)
+        check_names(session=session)
         at, digest = self._clock(), _digest(source)
 
         def write(tx: Transaction) -> str:

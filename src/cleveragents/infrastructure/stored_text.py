@@ -18,3 +18,14 @@ def check_names(**names: str | None) -> None:
                 f"`{what}` must be a text that UTF-8 can hold, got {name!r:.80}",
                 hint="Choose a name without lone surrogates",
             )
+
+
+def check_plan_id(plan_id: str) -> None:
+    """Refuse the id of a new plan that no command could be given: it would be read as an option."""
+    check_names(plan_id=plan_id)
+    if not plan_id.strip() or plan_id.startswith("-"):
+        raise RequestError(
+            f"A plan id must be a text that is not empty and does not begin with `-`,"
+            f" got {plan_id!r:.80}",
+            hint="Choose another name for the plan",
+        )

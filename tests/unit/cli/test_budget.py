@@ -139,6 +139,7 @@ class TestFolder:
     def test_new_folder_is_kept_out_of_git(self, terminal):
         terminal.run("budget", "set", "day", "5")
         assert (terminal.path.parent / ".gitignore").read_text() == "*\n"
+        assert terminal.path.parent.stat().st_mode & 0o777 == 0o700
 
     def test_folder_that_was_there_stays_as_it_is(self, terminal):
         terminal.path.parent.mkdir()

@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import json
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
+import zlib
 
 import pytest
 
+from cleveragents.infrastructure.apply.files import Files
+from cleveragents.infrastructure.apply.survey import signature
 from cleveragents.infrastructure.audit import verify_chain
+from cleveragents.infrastructure.changes.user_commits import UserCommits
 from unit.infrastructure.changes.test_plan_apply import die
 from unit.infrastructure.changes.worlds import GIT, PLAN, look, text, world
 
@@ -100,6 +106,36 @@ class TestApply:
         ]
         assert look(here.root) == before
         assert here.applies.applies() == ()
+
+    def test_what_is_left_out_is_told_with_the_way_to_see_it(self, here):
+        base = here.changes.trees.tree_of(PLAN).base
+        here.work({"app.txt": text(l3="eve")}, "eve", start=base)
+        answer = run(here, "apply", PLAN)
+        assert answer.code == 0
+        said, _, hint = answer.err.partition("\nLeft out: ")
+        assert said.startswith("Applied 3 files")
+        assert hint == (
+            "1 changeset (1 in conflict, 0 not merged yet)\n"
+            "hint: Run `cleveragents changes conflicts p-1` to see them\n"
+        )
+        (command,) = pasted(hint)
+        assert here.terminal.run(*command).out.startswith("k-")
+
+    def test_old_file_that_is_still_written_to_is_kept_and_told(self, here, monkeypatch):
+        def late(point):
+            if point == "before-done":
+                file.write(b"late\n")
+                file.flush()
+
+        monkeypatch.setattr(Files, "reach", lambda _, point: late(point))
+        with (here.root / "app.txt").open("ab") as file:
+            answer = run(here, "apply", PLAN)
+        (done,) = here.applies.applies()
+        place = f".cleveragents/rescued/{done.id}"
+        assert answer.err.startswith(
+            f"warning: 'app.txt' was still written to while it was replaced\n  kept  {place}\n"
+        )
+        assert here.read(f"{place}/app.txt") == text() + b"late\n"
 
     def test_conflict_tells_the_place_and_commands_that_decide_it(self, here):
         here.write("app.txt", text(l3="mine"))
@@ -202,6 +238,25 @@ class TestAsGit:
         assert (applied["kind"], commit["kind"], commit["where"]) == ("apply", "commit", "HEAD")
         assert here.git("log", "-1", "--format=%H %s").split() == [commit["commit"], "Mine"]
 
+    def test_commit_that_was_not_reached_is_made_the_next_time(self, here):
+        commits = UserCommits(here.changes.repository)
+        prospect = here.applies.prospect(PLAN)
+        made = commits.make(prospect, "Apply\n")
+        here.applies.carry_out(prospect, commit=made.id)
+        answer = run(here, "apply", PLAN, "--commit")
+        assert (answer.code, answer.err) == (0, f"Committed 3 files to HEAD as {made.id[:12]}\n")
+        assert here.git("rev-parse", "HEAD").strip() == made.id
+        answer = run(here, "apply", PLAN, "--commit")
+        assert answer.err == "Nothing to do: the tree is so already\n"
+
+    def test_busy_index_is_refused_before_anything_is_changed(self, here):
+        (here.root / ".git/index.lock").touch()
+        before = look(here.root)
+        answer = run(here, "apply", PLAN, "--commit")
+        assert (answer.code, look(here.root)) == (1, before)
+        assert "error[CA4108]: Another git process works on the index" in answer.err
+        assert here.applies.applies() == ()
+
     def test_branch_leaves_the_tree_alone(self, here):
         before = look(here.root)
         answer = run(here, "apply", PLAN, "--branch", "plans/one")
@@ -296,6 +351,53 @@ class TestInterrupted:
         answer = here.terminal.run("changes", "show")
         assert "died half-way and was finished\n" in answer.err
         assert answer.out.splitlines()[1].split()[-1].startswith("a-")
+
+    @pytest.mark.parametrize("note", ["", "[]", "null"])
+    def test_journal_of_a_stranger_is_not_followed_and_stops_no_command(self, here, note):
+        body = {"apply": "x1", "note": note, "made": [], "removed": [], "seal": [0, 0]}
+        seen = list(signature(here.root, "app.txt").plain())
+        body["operations"] = [["app.txt", 0, "0", seen, None]]
+        data = json.dumps(body).encode()
+        folder = here.root / ".cleveragents" / "apply" / "x1"
+        folder.mkdir(parents=True)
+        (folder / "seal").touch()
+        (folder / "journal").write_bytes(
+            b"cleveragents apply 1 %08x\n%s" % (zlib.crc32(data), data)
+        )
+        before = look(here.root)
+        for command in (
+            ("changes", "show"),
+            ("settings",),
+            ("changes", "apply", PLAN, "--dry-run"),
+        ):
+            answer = here.terminal.run(*command)
+            assert answer.code == 0
+            assert answer.err.startswith(
+                "warning[CA4106]: The journal of apply `x1` cannot be followed: it was not made"
+            )
+            assert "then move it away" in answer.err
+        assert run(here, "apply", PLAN).code == 1
+        assert look(here.root) == before
+        shutil.rmtree(folder)
+        assert run(here, "apply", PLAN).code == 0
+
+    def test_commit_that_was_to_be_made_is_told(self, here, monkeypatch):
+        commits, prospect = UserCommits(here.changes.repository), here.applies.prospect(PLAN)
+        made = commits.make(prospect, "Apply\n")
+
+        def die(_, point):
+            if point == "before-done":
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Files, "reach", die)
+            with pytest.raises(KeyboardInterrupt):
+                here.applies.carry_out(prospect, commit=made.id)
+        answer = here.terminal.run("settings")
+        assert "died half-way and was finished\n" in answer.err
+        (command,) = pasted(answer.err.partition("hint:")[2])
+        assert here.terminal.run(*command).code == 0
+        assert here.git("rev-parse", "HEAD").strip() == made.id
 
     def test_one_that_runs_is_left_alone(self, here):
         program = (

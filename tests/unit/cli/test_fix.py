@@ -10,6 +10,8 @@ import pytest
 from cleveragents.cli import fix as fix_command
 from cleveragents.cli.fix_run import Checked, FixerResult, FixRun
 from cleveragents.cli.fix_view import TalkView
+from cleveragents.domain.errors import SandboxError
+from cleveragents.infrastructure.sandbox import confinement
 from unit.cli.fix_world import FixWorld
 
 APPEND = "echo {} >> {}"
@@ -285,3 +287,23 @@ def test_a_fixer_that_had_to_work_again_is_said_to_have(capfd):
 def test_a_terminal_is_one_on_both_sides(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     assert fix_command.is_interactive() is False
+
+
+def test_check_with_words_of_a_shell_is_refused_with_the_way_to_run_it(world):
+    """Split into arguments, it would pass whatever comes after the first program."""
+    world.tools(isort=APPEND.format("sorted", "a.txt"))
+    answer = world.run("fix", "--yes", "--check", "true && false")
+    assert answer.code == 2
+    assert "only a shell understands" in answer.err
+    assert """--check 'sh -c '"'"'true && false'"'"''""" in answer.err
+
+
+def test_settings_of_sandboxes_and_confinement_are_obeyed(world, monkeypatch):
+    monkeypatch.setenv("CLEVERAGENTS_CONFINEMENT", "required")
+    monkeypatch.setattr(confinement, "probe_bubblewrap", lambda: "it is not there")
+    world.tools(isort=APPEND.format("sorted", "a.txt"))
+    with fix_command.opened_workspace() as workspace:
+        workspace.begin("p")
+        with pytest.raises(SandboxError) as caught, workspace.attempt("p", "n") as attempt:
+            attempt.run("true")
+    assert caught.value.code == "CA5006"

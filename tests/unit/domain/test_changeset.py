@@ -22,10 +22,9 @@ REFUSED_PATHS = {
     "nul": "a\0b",
     "absolute": "/etc/passwd",
     "unc-slashes": "//server/share/a",
-    "unc": "\\\\server\\share\\a",
-    "drive": "C:/a",
-    "drive-relative": "c:a",
-    "backslash": "src\\a.py",
+    "parent-backslash": "src\\..\\..\\a.py",
+    "git-backslash": ".git\\config",
+    "git-short-name-backslash": "a\\GIT~1\\config",
     "trailing-slash": "src/",
     "dot": ".",
     "dot-segment": "src/./a.py",
@@ -55,6 +54,8 @@ ACCEPTED_PATHS = {
     "non-ascii": "ünï/码.txt",
     "not-utf-8": "caf\udce9.txt",
     "colon": "src/a:b",
+    "drive": "c:x.txt",
+    "backslash": "dev-disk\\x2duuid.mount",
 }
 
 

@@ -231,7 +231,7 @@ def test_name_may_have_dots_and_dashes(name):
         ({"writes": "src/**"}, "writes"),
         ({"folder": "/tmp"}, "folder"),
         ({"folder": ".."}, "folder"),
-        ({"folder": "a\\b"}, "folder"),
+        ({"folder": "..\\b"}, "folder"),
         ({"env": {"A-B": "x"}}, "env.A-B"),
         ({"env": {"A": 5}}, "env.A"),
         ({"env": ["A"]}, "env"),
@@ -497,3 +497,19 @@ def test_failure_in_defaults_wins_over_that_of_the_plan():
 def test_recovery_knows_the_words_of_the_books():
     usual = Recovery(cures={ErrorCategory.CHECK_FAILED: (Action.FEEDBACK, Action.REPLAN)})
     assert usual.cures == {"plan.check_failed": ("retry_with_feedback", "replan")}
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["true && false", "true&&false", "a | b", "a || exit 1", "echo x > f", "a; b", "(a)", "a &"],
+)
+def test_words_that_only_a_shell_understands_are_refused_without_one(command):
+    """Split into arguments, `true && false` would be a check that always passes."""
+    with pytest.raises(RequestError, match="only a shell understands"):
+        CommandActor(command)
+    assert CommandActor(command, shell=True).command == command
+
+
+@pytest.mark.parametrize("command", ["grep 'a|b' f", 'echo "x && y"', "echo a#b", "ls -l"])
+def test_quoted_or_plain_words_are_no_shell_words(command):
+    assert isinstance(CommandActor(command).command, tuple)

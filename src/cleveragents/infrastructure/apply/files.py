@@ -30,6 +30,8 @@ class Rights(NamedTuple):
 
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# A pipe in the place of a file is empty; without this it would keep us waiting.
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # On macOS a plain fsync leaves the data in the drive's own memory.
 _FULL_FSYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
@@ -69,7 +71,7 @@ class Files:
         """Read a small file; None when it is not there."""
         self.reach("call:read")
         try:
-            handle = os.open(place[1], os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place[0])
+            handle = os.open(place[1], _READ, dir_fd=place[0])
         except FileNotFoundError:
             return None
         with os.fdopen(handle, "rb") as file:

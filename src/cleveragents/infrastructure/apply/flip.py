@@ -72,6 +72,15 @@ class Flip:
         self._verify()
         self._flush()
 
+    def written_since(self) -> list[tuple[str, Place]]:
+        """Return the old files that somebody still wrote to after they were looked at."""
+        found = []
+        for one in self._journal.operations:
+            old = None if one.expected is None else self._old(one)
+            if old is not None and one.expected and not one.expected.has_content_of(old[1]):
+                found.append((one.path, old[0]))
+        return found
+
     def back(self) -> None:
         """Make the tree old again, durably."""
         for one in reversed(self._put):

@@ -1,7 +1,8 @@
 """The journal of an apply: all that is needed to finish it, or to take it back, from any moment.
 
 Its name is its state. `journal.new` is not yet valid. `journal` is: from the moment it has this
-name the apply will be finished, whatever dies. `journal.back` means that it will be taken back.
+name the apply will be finished, whatever dies. `journal.back` means that it will be taken back,
+`journal.flipped` that the tree is new, durably.
 """
 
 from __future__ import annotations
@@ -9,11 +10,10 @@ from __future__ import annotations
 import json
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from cleveragents.domain.errors import CleverAgentsError
 from cleveragents.domain.paths import check_path
-from cleveragents.infrastructure.apply import refusals
 from cleveragents.infrastructure.apply.files import Rights
 from cleveragents.infrastructure.apply.target import Signature
 
@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 _NEW: Final = "journal.new"
 _FORWARD: Final = "journal"
 _BACK: Final = "journal.back"
+_FLIPPED: Final = "journal.flipped"
 _MAGIC: Final = b"cleveragents apply 1"
+
+#: Where a valid journal says that the tree goes, or that it is there.
+Course: TypeAlias = Literal["forward", "back", "flipped"]
+_COURSES: Final[dict[str, Course]] = {_FORWARD: "forward", _BACK: "back", _FLIPPED: "flipped"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,8 @@ class Journal:
     operations: tuple[Operation, ...]
     made: tuple[str, ...]
     removed: tuple[Folder, ...]
+    #: What only the process that made the staging folder could know of it.
+    seal: tuple[int, int]
 
     def encode(self) -> bytes:
         """Return it as bytes that notice when one of them is damaged."""
@@ -68,6 +75,7 @@ class Journal:
                 "operations": [_plain(operation) for operation in self.operations],
                 "made": self.made,
                 "removed": [(one.path, one.mode, one.uid, one.gid) for one in self.removed],
+                "seal": self.seal,
             },
             separators=(",", ":"),
         ).encode("ascii")
@@ -89,6 +97,7 @@ class Journal:
             tuple(_operation(*fields) for fields in plain["operations"]),
             tuple(plain["made"]),
             tuple(Folder(*fields) for fields in plain["removed"]),
+            tuple(plain["seal"]),
         )
         for path in (
             *(one.path for one in journal.operations),
@@ -110,23 +119,35 @@ def commit(files: Files, folder: int) -> None:
     files.flush(folder)
 
 
-def turn_back(files: Files, folder: int) -> None:
-    """Decide that the apply is taken back, durably, before anything is."""
-    if files.status((folder, _FORWARD)) is not None:
-        files.move((folder, _FORWARD), (folder, _BACK))
+def flipped(files: Files, folder: int) -> None:
+    """Say durably that the tree is new: from now on nothing is taken back."""
+    files.move((folder, _FORWARD), (folder, _FLIPPED))
     files.flush(folder)
 
 
-def read(files: Files, folder: int, apply_id: str) -> tuple[Journal | None, bool]:
-    """Return the valid journal, if there is one, and whether it is to be taken back."""
-    for name in (_FORWARD, _BACK):
-        data = files.read((folder, name))
-        if data is not None:
-            try:
-                return Journal.decode(data), name == _BACK
-            except (ValueError, KeyError, TypeError, CleverAgentsError) as error:
-                raise refusals.journal_damaged(apply_id, str(error)) from error
-    return None, False
+def turn_back(files: Files, folder: int) -> None:
+    """Decide that the apply is taken back, durably, before anything is."""
+    for name in (_FORWARD, _FLIPPED):
+        if files.status((folder, name)) is not None:
+            files.move((folder, name), (folder, _BACK))
+    files.flush(folder)
+
+
+def read(files: Files, folder: int) -> tuple[Journal, Course] | None:
+    """Return the valid journal and its course, None when there is none; `ValueError` says why not.
+
+    Whatever a stranger wrote into it, it is no other error.
+    """
+    for name, course in _COURSES.items():
+        try:
+            data = files.read((folder, name))
+            if data is not None:
+                return Journal.decode(data), course
+        except (OSError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise ValueError(repr(error)) from error
+        except CleverAgentsError as error:
+            raise ValueError(error.message) from error
+    return None
 
 
 def _plain(operation: Operation) -> tuple[Any, ...]:
@@ -143,6 +164,8 @@ def _plain(operation: Operation) -> tuple[Any, ...]:
 def _operation(
     path: str, stage: int, slot: str, expected: list[int] | None, after: list[int] | None
 ) -> Operation:
+    if expected is None and after is None:
+        raise ValueError(f"it removes {path!r}, and does not say what it was")
     return Operation(
         path,
         stage,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import stat
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -13,5 +13,8 @@ APPLIES: Final = "apply"
 
 
 def is_pending(home: Path) -> bool:
-    """Look once, at one name."""
-    return os.path.lexists(home / APPLIES)
+    """Look once, at one name; what is no folder is not of ours."""
+    try:
+        return stat.S_ISDIR((home / APPLIES).lstat().st_mode)
+    except OSError:
+        return False

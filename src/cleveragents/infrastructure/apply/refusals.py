@@ -49,10 +49,11 @@ def not_taken_back(error: BaseException, path: str, apply_id: str) -> PlanError:
 def journal_damaged(apply_id: str, reason: str) -> PlanError:
     """Say that a journal cannot be followed; guessing could destroy what it protects."""
     return PlanError(
-        f"The journal of apply `{apply_id}` cannot be read: {reason}",
+        f"The journal of apply `{apply_id}` cannot be followed: {reason}",
         code="CA4106",
         facts={"apply": apply_id, "reason": reason, "kept": "the files that it replaced"},
-        hint=f"Look into `.cleveragents/apply/{apply_id}`, whose `N.old` and `N` are kept versions",
+        hint=f"Look into `.cleveragents/apply/{apply_id}`, whose `N.old` and `N` are kept versions;"
+        " then move it away, and applies go on",
     )
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # A folder of this prefix holds nothing that is still needed; no apply id begins with it.
 _TRASH: Final = "~"
 _ELSEWHERE: Final = "elsewhere"
+_SEAL: Final = "seal"
 _HIDDEN: Final = ".cleveragents-"
 _ON_THE_WAY: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EMLINK})
 # Removing files waits for the disk rather than for us, so two at a time are worth a thread.
@@ -75,6 +76,7 @@ class Staging:
 
     def stage(self, targets: Iterable[Target]) -> tuple[Operation, ...]:
         """Write every new file, and return what is to be done, sorted by path."""
+        self._files.write((self.handles[0], _SEAL), b"", Rights(0o600))
         operations: dict[str, Operation] = {}
         for target in targets:
             self.at = target.path
@@ -85,6 +87,15 @@ class Staging:
             operations[target.path] = self._add(target, str(len(operations)))
         _refuse_contradictions(operations)
         return tuple(operations[path] for path in sorted(operations))
+
+    def seal(self) -> tuple[int, int]:
+        """Return which file the seal is, and when the file system last touched it.
+
+        No program can choose these: in a copy of the folder, or in one that came with a tree
+        from a stranger, they are others.
+        """
+        status = self._files.status((self.handles[0], _SEAL))
+        return (0, 0) if status is None else (status.st_ino, status.st_ctime_ns)
 
     def flush(self) -> None:
         """Make all that was staged durable."""
@@ -184,7 +195,7 @@ class Staging:
             for mount in filter(None, mounts):
                 check_path(mount)
         except PlanError as error:
-            raise refusals.journal_damaged(self.apply_id, error.message) from error
+            raise ValueError(error.message) from error
         return mounts
 
     def _remove_all(self, folder: int, names: list[str]) -> None:

@@ -116,17 +116,23 @@ class Applied:
     created: int
     replaced: int
     deleted: int
+    #: Old files that somebody wrote to after they were replaced: kept in `.cleveragents/rescued`.
+    rescued: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
     """How an interrupted apply ended: the tree is entirely `new`, or entirely `old` again.
 
+    One whose journal is damaged, or was not made here, is `left` where it is: `reason` says why.
     `note` is what the caller gave to the apply; it is empty if that died before it could write.
-    `edited` are files that somebody changed after they were replaced, left as they are.
+    `edited` are files that somebody changed after they were replaced, left as they are;
+    `rescued` are old ones that somebody still wrote to, kept in `.cleveragents/rescued`.
     """
 
     apply_id: str
-    outcome: Literal["new", "old"]
+    outcome: Literal["new", "old", "left"]
     note: bytes
     edited: tuple[str, ...] = ()
+    rescued: tuple[str, ...] = ()
+    reason: str = ""

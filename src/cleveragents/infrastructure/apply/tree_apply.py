@@ -16,6 +16,7 @@ from cleveragents.infrastructure.apply.folders import Folders
 from cleveragents.infrastructure.apply.journal import Journal
 from cleveragents.infrastructure.apply.pending import is_pending
 from cleveragents.infrastructure.apply.recovery import recovered, take_back
+from cleveragents.infrastructure.apply.rescue import rescue
 from cleveragents.infrastructure.apply.site import open_site
 from cleveragents.infrastructure.apply.staging import Staging, is_trash
 from cleveragents.infrastructure.apply.survey import Survey
@@ -41,6 +42,7 @@ class TreeApply:
     not overwritten: the apply is refused, or taken back. On Linux that holds to the last moment,
     because files are exchanged in one step; where they cannot be, and while an apply is taken
     back, a save between our look and our rename, some microseconds, would be lost.
+    What a program that has the old file open writes into it until the end is kept aside.
 
     Safe from many threads and processes: a lock on the tree lets them in one after the other.
     `on_recovered` hears of each apply that was finished or taken back for a dead process, before
@@ -71,7 +73,11 @@ class TreeApply:
         return is_pending(self._home)
 
     def recover(self) -> tuple[Recovered, ...]:
-        """Finish or take back every interrupted apply; one that still runs is left alone."""
+        """Finish or take back every interrupted apply; one that still runs is left alone.
+
+        One that is damaged, or that was not made here, is left too: it is told, and no apply
+        begins until somebody has looked at it.
+        """
         if not self.pending():
             return ()
         try:
@@ -104,15 +110,18 @@ class TreeApply:
                 hint="Pass the id of the plan",
             )
         with open_site(self._files, self._home, self._lock_wait_s) as site:
-            self._recover(site)
+            for one in self._recover(site):
+                if one.outcome == "left":
+                    raise refusals.journal_damaged(one.apply_id, one.reason)
             with Staging.make(site, apply_id) as staging:
                 journal = self._prepared(site, staging, targets, note, before_flip)
-                self._flip(site, staging, journal)
-                if on_flipped is not None:
-                    on_flipped()
-                self._files.reach("before-done")
-                _discard(staging)
-        return _counted(journal.operations)
+                with Flip(site, staging, journal) as flip:
+                    self._flip(site, staging, flip)
+                    if on_flipped is not None:
+                        on_flipped()
+                    self._files.reach("before-done")
+                    rescued = _finish(site, staging, flip)
+        return _counted(journal.operations, rescued)
 
     def _recover(self, site: Site) -> tuple[Recovered, ...]:
         names = [name for name in site.waiting if is_trash(name) or _ID.fullmatch(name)]
@@ -136,7 +145,7 @@ class TreeApply:
             files.reach("after-sync")
             with Folders(files, os.dup(site.root)) as folders:
                 made, removed = Survey(files, folders, operations).run()
-            journal = Journal(staging.apply_id, note, operations, made, removed)
+            journal = Journal(staging.apply_id, note, operations, made, removed, staging.seal())
             journals.prepare(files, staging.handles[0], journal)
             files.reach("after-check")
             if before_flip is not None:
@@ -149,25 +158,37 @@ class TreeApply:
             raise
         return journal
 
-    def _flip(self, site: Site, staging: Staging, journal: Journal) -> None:
+    def _flip(self, site: Site, staging: Staging, flip: Flip) -> None:
         """Change the tree, or take every change back and raise."""
-        with Flip(site, staging, journal) as flip:
-            try:
-                self._forward(staging, flip)
-            except BaseException as error:
-                take_back(site, staging, flip)
-                _discard(staging)
-                if isinstance(error, CleverAgentsError) and flip.edited:
-                    error.facts["edited"] = [repr(path) for path in flip.edited]
-                raise
+        try:
+            self._forward(staging, flip)
+        except BaseException as error:
+            take_back(site, staging, flip)
+            _discard(staging)
+            if isinstance(error, CleverAgentsError) and flip.edited:
+                error.facts["edited"] = [repr(path) for path in flip.edited]
+            raise
 
     def _forward(self, staging: Staging, flip: Flip) -> None:
         try:
             journals.commit(self._files, staging.handles[0])
             self._files.reach("after-journal")
             flip.forward()
+            journals.flipped(self._files, staging.handles[0])
         except OSError as error:
             raise refusals.not_replaced(error, flip.at) from error
+
+
+def _finish(site: Site, staging: Staging, flip: Flip) -> tuple[str, ...]:
+    """Remove the old files, but for those that somebody still wrote to; return these.
+
+    If one cannot be kept, nothing is removed: the next recovery tries again.
+    """
+    rescued: tuple[str, ...] = ()
+    with suppress(OSError):
+        rescued = rescue(site, staging.apply_id, flip.written_since())
+        staging.discard()
+    return rescued
 
 
 def _discard(staging: Staging) -> None:
@@ -176,8 +197,8 @@ def _discard(staging: Staging) -> None:
         staging.discard()
 
 
-def _counted(operations: tuple[Operation, ...]) -> Applied:
+def _counted(operations: tuple[Operation, ...], rescued: tuple[str, ...]) -> Applied:
     created = sum(one.expected is None for one in operations)
     deleted = sum(one.after is None for one in operations)
     replaced = len(operations) - created - deleted
-    return Applied(len(operations), created, replaced, deleted)
+    return Applied(len(operations), created, replaced, deleted, rescued)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from cleveragents.infrastructure.changes.merge_rows import merge_rows, tree_row
@@ -38,6 +38,10 @@ class Applied:
     paths: tuple[str, ...]
     files: int
     at: float
+    #: The commit of the user's own repository that was made for it, before the tree was touched.
+    commit: str | None = None
+    #: Old files that somebody still wrote to, kept in `.cleveragents/rescued`; not in the store.
+    rescued: tuple[str, ...] = field(default=(), compare=False)
 
 
 def note_of(one: Applied) -> bytes:
@@ -47,6 +51,7 @@ def note_of(one: Applied) -> bytes:
         "paths": one.paths,
         "files": one.files,
         "changesets": sorted(one.level.changesets),
+        **({} if one.commit is None else {"commit": one.commit}),
     }
     names = (one.id, one.plan_id, one.kind, one.of_apply)
     versions = (one.before, one.after, one.level.commit)
@@ -91,10 +96,11 @@ def record(store: Store, note: bytes) -> None:
 def record_recovered(store: Store, recovered: Recovered, at: float) -> None:
     """Write down how an apply of a dead process ended; the same twice is once."""
     if recovered.outcome == "new":
-        record(store, recovered.note)
+        if recovered.note:  # else it was no plan's
+            record(store, recovered.note)
         return
     # One that died before it could write a note had touched nothing.
-    plan_id = json.loads(recovered.note)[1] if recovered.note else None
+    plan_id = plan_and_commit(recovered.note)[0]
     body = {"apply": recovered.apply_id, "edited": len(recovered.edited)}
 
     def write(tx: Transaction) -> None:
@@ -106,6 +112,14 @@ def record_recovered(store: Store, recovered: Recovered, at: float) -> None:
             tx.event(_UNDONE, body, at=at, plan=plan_id)
 
     store.write(write)
+
+
+def plan_and_commit(note: bytes) -> tuple[str | None, str | None]:
+    """Return which plan an apply was of, and the commit that was made for it."""
+    if not note:
+        return None, None
+    _, plan_id, *_, body, _ = json.loads(note)
+    return plan_id, json.loads(body).get("commit")
 
 
 def level_after(done: Sequence[Applied], base: str) -> Level:
@@ -143,4 +157,5 @@ def _applied(row: Sequence[Any]) -> Applied:
         paths=tuple(told["paths"]),
         files=told["files"],
         at=at,
+        commit=told.get("commit"),
     )

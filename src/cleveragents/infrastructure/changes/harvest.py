@@ -1,20 +1,25 @@
 """Changesets from reality: what an attempt left on disk, told as change entries.
 
 What a tool recorded through our API is believed and kept; what the disk shows beyond that,
-because a command wrote it, is recorded after it. Together they are what the disk shows.
+because a command wrote it, is recorded after it. Together they are what the disk shows, but for
+what no changeset can take: that is left out, and told.
 """
 
 from __future__ import annotations
 
+import os
 import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from cleveragents.domain.changeset import ChangeEntry, FileMode
-from cleveragents.domain.errors import PlanError
+from cleveragents.domain.errors import PlanError, SandboxError
 from cleveragents.domain.net_change import net_changes
-from cleveragents.domain.paths import folders_of
+from cleveragents.domain.paths import escape, folders_of
 from cleveragents.infrastructure.git.repository import Write
+from cleveragents.infrastructure.git.user_repository import UserRepository
 from cleveragents.infrastructure.sandbox.confined_tree import ConfinedTree, is_temporary
+from cleveragents.infrastructure.sandbox.upper import closed_folders, is_closed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,6 +32,13 @@ if TYPE_CHECKING:
     from cleveragents.infrastructure.git.repository import Blob, GitRepository, TreeChange
     from cleveragents.infrastructure.sandbox.sandbox import Sandbox
 
+#: Larger files are left out: a row of the store has no room for them.
+FILE_BYTES_MAX: Final = 999_000_000
+_LARGE_BYTES: Final = 1_000_000
+_CLOSED: Final = "The folder may not be read"
+_FOREIGN: Final = "It belongs to another git repository"
+# Git refuses to have a link in the place of its list of submodules, however the name is spelled.
+_NO_LINKS: Final = (".gitmodules", "gitmod~", "gi7eb")
 # What leaves makes room for what comes.
 _ORDER: Final = ("delete", "rename", "create", "modify", "mode")
 
@@ -36,7 +48,10 @@ class Harvest:
 
     Safe from any thread; the same changeset sealed twice, also after a crash, is sealed once.
     Of several that seal it at the same moment, slower ones may be refused with CA4002 or CA4003.
-    What is sealed is what the disk shows, and the entries of the changeset tell all of it.
+    What is sealed is what the disk shows, and the entries of the changeset tell all of it. What
+    cannot be taken never keeps the rest from being sealed: it stays as it was in the plan's tree,
+    and `PlanTrees.left_out` tells it. That are names that open `.git` somewhere, files that are too
+    large or may not be read, and whatever lies in another repository.
     """
 
     def __init__(
@@ -53,11 +68,12 @@ class Harvest:
             return changeset
         by = changeset.actor or changeset.node or "cleveragents"
         told = self._told(sandbox.commit, changeset, by)
+        left_out: dict[str, str] = {}
         if changeset.finished and sandbox.torn:
             # The record was complete, and came through the fall of the machine; files need not.
             shown = told
         else:
-            shown = self._shown(sandbox, changeset, told, by)
+            shown, left_out = self._shown(sandbox, changeset, told, by)
         entries = self._entries(changeset, told, shown)
         if changeset.finished and entries:
             raise _finished_too_early(changeset, entries)
@@ -65,7 +81,7 @@ class Harvest:
             self._changesets.record(changeset_id, *entries)
             self._changesets.finish(changeset_id)
             changeset = self._changesets.get(changeset_id)
-        self._trees.seal(sandbox.plan, changeset_id, sandbox.commit, shown)
+        self._trees.seal(sandbox.plan, changeset_id, sandbox.commit, shown, left_out)
         return changeset
 
     def _told(self, start: str, changeset: Changeset, by: str) -> str:
@@ -77,37 +93,72 @@ class Harvest:
         writes = _writes(changes, self._repository.files(start, names))
         return self._repository.commit(start, writes, by=by)
 
-    def _shown(self, sandbox: Sandbox, changeset: Changeset, told: str, by: str) -> str:
-        """Return a commit of what the sandbox shows, over what the changeset says."""
+    def _shown(
+        self, sandbox: Sandbox, changeset: Changeset, told: str, by: str
+    ) -> tuple[str, dict[str, str]]:
+        """Return a commit of what the sandbox shows, over what the changeset says.
+
+        Beside it: what could not be taken, and why.
+        """
+        sandbox.check()
+        folder, ground = sandbox.path, sandbox.ground
+        left_out = dict.fromkeys(closed_folders(ground.upper or folder, folder), _CLOSED)
         touched = sandbox.touched()
         if touched is None:
-            return self._repository.snapshot_of(sandbox.path, told)
+            touched = self._repository.differing(folder, told)
         # What was recorded and then taken away by a command leaves no trace on the disk.
         named = {path for one in changeset.entries for path in (one.path, one.old_path) if path}
-        paths = [path for path in sorted(named.union(touched)) if not _is_private(path)]
+        paths = [
+            path
+            for path in sorted(named.union(touched))
+            if not _is_private(path) and left_out.keys().isdisjoint(_on_the_way(path))
+        ]
         before = self._repository.files(told, paths)
-        there = [path for path in paths if _is_file(sandbox.path, path)]
-        fresh = [path for path in there if path not in before]
-        left_out = self._repository.ignored(sandbox.path, fresh)
-        left_out |= self._in_repositories(sandbox.path, told, fresh)
-        kept = set(there) - left_out
+        there = [path for path in paths if path.endswith("/") or _is_file(folder, path)]
+        ignored = self._repository.ignored(folder, [one for one in there if one not in before])
+        kept = set(there) - ignored
+        foreign = self._foreign(sandbox, told, kept)
+        left_out |= dict.fromkeys(foreign.values(), _FOREIGN)
+        kept -= foreign.keys()
         writes: dict[str, Write | None] = {path: None for path in before if path not in kept}
-        with ConfinedTree(sandbox.path) as tree:
+        with ConfinedTree(folder) as tree:
             for path in sorted(kept):
-                version = tree.version(path)
-                assert version is not None, "the attempt is over: nobody takes files away"
-                assert version.content is not None, "it was read"
-                writes[path] = Write(version.mode or FileMode.REGULAR, version.content.data)
-        return self._repository.commit(told, writes, by=by) if writes else told
+                try:
+                    taken = _taken(tree, path)
+                except SandboxError as error:
+                    if isinstance(error.__cause__, OSError) and not is_closed(error.__cause__):
+                        raise
+                    left_out[path] = error.message
+                else:
+                    writes[path] = self._light(taken)
+        left_out = {path: why for path, why in left_out.items() if not _is_private(path)}
+        return self._repository.commit(told, writes, by=by) if writes else told, left_out
 
-    def _in_repositories(self, folder: Path, told: str, fresh: Sequence[str]) -> set[str]:
-        """Return the new files of repositories that were made inside the sandbox."""
-        above = {path: folders_of(path) for path in fresh}
-        made = {one for folders in above.values() for one in folders if _is_repository(folder, one)}
+    def _light(self, write: Write) -> Write:
+        """Keep a large content at once: it need not wait in memory, nor be packed twice."""
+        if len(write.data) < _LARGE_BYTES:
+            return write
+        return Write(write.mode, oid=self._repository.keep(write.data))
+
+    def _foreign(self, sandbox: Sandbox, told: str, paths: Iterable[str]) -> dict[str, str]:
+        """Return those paths that lie in another repository, each with the folder of that.
+
+        It was made inside the sandbox, or it is one in the user's tree, which is left alone.
+        """
+        root, ways = self._repository.root, {path: _on_the_way(path) for path in paths}
+        places = {place for way in ways.values() for place in way}
+        made = {place for place in places if _is_repository(sandbox.path, place)}
         if made:
             # A folder whose files are part of the tree stays so, whatever is put beside them.
             made.difference_update(*map(folders_of, self._repository.files(told)))
-        return {path for path, folders in above.items() if not made.isdisjoint(folders)}
+        if places:
+            start = self._repository.files(sandbox.commit)
+            places.difference_update(start, *map(folders_of, start))
+        if places:
+            links = UserRepository(root).submodules()
+            made |= {one for one in places if one in links or _is_repository(root, one)}
+        found = {path: [one for one in way if one in made] for path, way in ways.items()}
+        return {path: way[0] for path, way in found.items() if way}
 
     def _entries(self, changeset: Changeset, old: str, new: str) -> list[ChangeEntry]:
         """Return the difference of two commits as entries that can follow those of a changeset."""
@@ -136,21 +187,45 @@ def _is_private(path: str) -> bool:
     return ".git" in parts or is_temporary(name)
 
 
+def _on_the_way(path: str) -> list[str]:
+    """Return the folders that a path lies in, and at last itself."""
+    return [*folders_of(path), path] if path[-1] != "/" else folders_of(path)
+
+
 def _is_file(folder: Path, path: str) -> bool:
     """Say whether a path leads to a file or a link, and not through a link."""
-    for above in folders_of(path):
-        if (folder / above).is_symlink():
-            return False
+    if any(os.path.islink(folder / above) for above in folders_of(path)):  # noqa: PTH114  # `Path.is_symlink` raises where we may not look
+        return False
     try:
         mode = (folder / path).lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return False
+    except OSError:
+        return True  # whatever it is, reading it will tell why it cannot be taken
     return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
 
 
 def _is_repository(folder: Path, path: str) -> bool:
-    inside = folder / path / ".git"
-    return inside.is_file() or (inside / "HEAD").is_file()
+    inside = f"{folder}/{path}/.git"
+    if not (os.path.isfile(inside) or os.path.isfile(f"{inside}/HEAD")):  # noqa: PTH113  # as above
+        return False
+    return not any(os.path.islink(folder / one) for one in _on_the_way(path))  # noqa: PTH114  # as above
+
+
+def _taken(tree: ConfinedTree, path: str) -> Write:
+    """Read a file as it shall be kept; CA5001 or CA5007 say why it cannot be."""
+    place = tree.folder / path
+    with suppress(OSError):
+        mode = place.lstat().st_mode
+        if stat.S_ISREG(mode) and not mode & stat.S_IRUSR:
+            place.chmod(stat.S_IMODE(mode) | stat.S_IRUSR)
+    version = tree.version(path, size_bytes_max=FILE_BYTES_MAX)
+    assert version is not None, "the attempt is over: nobody takes files away"
+    assert version.content is not None, "it was read"
+    name = path.rpartition("/")[2].casefold()
+    if version.mode is FileMode.SYMLINK and name.startswith(_NO_LINKS):
+        raise escape(path, "must be no link: git keeps its list of submodules there")
+    return Write(version.mode or FileMode.REGULAR, version.content.data)
 
 
 def _writes(changes: Iterable[NetChange], before: Mapping[str, Blob]) -> dict[str, Write | None]:

@@ -44,6 +44,8 @@ _MERGES: Final = (
     "SELECT m.changeset, m.plan, c.actor, c.node, c.attempt, m.start, m.theirs, m.state, m.merged,"
     " m.head FROM merges m JOIN changesets c ON c.id = m.changeset"
 )
+#: The event of a file that a changeset could not take.
+LEFT_OUT: Final = "changeset.left_out"
 _CONFLICTS: Final = "SELECT id, plan, path, body, state, choice FROM conflicts"
 
 
@@ -68,6 +70,14 @@ def is_sealed(source: Source, changeset_id: str) -> bool:
     """Tell whether a changeset was sealed, whatever became of it since."""
     found = source.execute("SELECT 1 FROM merges WHERE changeset = ?", (plain(changeset_id),))
     return found.fetchone() is not None
+
+
+def left_out_rows(source: Source, changeset_id: str) -> dict[str, str]:
+    """Return what a changeset could not take, and why."""
+    query = "SELECT body FROM events WHERE plan = (SELECT plan FROM merges WHERE changeset = ?)"
+    found = source.execute(f"{query} AND kind = ? ORDER BY seq", (plain(changeset_id), LEFT_OUT))
+    told = [json.loads(body) for (body,) in found]
+    return {one["path"]: one["reason"] for one in told if one["changeset"] == changeset_id}
 
 
 def check_of_plan(source: Source, changeset_id: str, plan_id: str) -> None:

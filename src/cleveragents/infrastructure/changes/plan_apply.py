@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from cleveragents.domain.changeset import FileMode
@@ -189,8 +189,11 @@ class PlanApply:
         """Take an apply back, or a revert: what was edited since elsewhere stays."""
         return self.carry_out(self.revert_prospect(apply_id, take=take))
 
-    def carry_out(self, prospect: Prospect) -> Applied | None:
-        """Do what was looked at; refused, with nothing changed, when anything changed since."""
+    def carry_out(self, prospect: Prospect, *, commit: str | None = None) -> Applied | None:
+        """Do what was looked at; refused, with nothing changed, when anything changed since.
+
+        `commit` is kept with it: what HEAD shall be once the tree is new.
+        """
         if prospect.idle:
             return None
         errand = prospect.errand
@@ -206,18 +209,22 @@ class PlanApply:
             paths=tuple(map(plain, errand.paths)),
             files=len(prospect.changes),
             at=self._clock(),
+            commit=commit,
         )
         note = rows.note_of(applied)
-        self._engine.apply(
+        done = self._engine.apply(
             applied.id,
             self._targets(prospect),
             note=note,
             on_flipped=lambda: rows.record(self._store, note),
         )
-        return applied
+        return replace(applied, rescued=done.rescued)
 
     def recover(self) -> tuple[Recovered, ...]:
-        """Finish, or take back, what a process left half-done when it died."""
+        """Finish, or take back, what a process left half-done when it died.
+
+        What cannot be followed is `left`: it is told, and refuses the next apply.
+        """
         return self._engine.recover()
 
     def _refuse_if_outdated(self, errand: Errand) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from cleveragents.domain.changeset import FileMode
@@ -14,10 +15,10 @@ from cleveragents.infrastructure.changes import merge_rows as rows
 from cleveragents.infrastructure.changes.turns import Turns
 from cleveragents.infrastructure.git.merge import Clash, clashing_lines, merge
 from cleveragents.infrastructure.git.repository import Blob, Write
-from cleveragents.infrastructure.stored_text import check_names, plain
+from cleveragents.infrastructure.stored_text import check_plan_id, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from cleveragents.domain.conflict import Lines
     from cleveragents.infrastructure.changes.merge_rows import MergeRow
@@ -54,7 +55,7 @@ class PlanTrees:
 
     def begin(self, plan_id: str) -> PlanTree:
         """Return the plan's tree; the first caller makes it from the user's tree as it stands."""
-        check_names(plan_id=plan_id)
+        check_plan_id(plan_id)
         with self._store.read() as connection:
             known = connection.execute("SELECT 1 FROM plan_trees WHERE plan = ?", (plan_id,))
             if known.fetchone() is not None:
@@ -94,8 +95,18 @@ class PlanTrees:
 
     # -- merging ---------------------------------------------------------------------------
 
-    def seal(self, plan_id: str, changeset_id: str, start: str, theirs: str) -> None:
-        """Hand in what an attempt made of what it started from; the same twice is once."""
+    def seal(
+        self,
+        plan_id: str,
+        changeset_id: str,
+        start: str,
+        theirs: str,
+        left_out: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Hand in what an attempt made of what it started from; the same twice is once.
+
+        What could not be taken is told beside it, by its path, with the reason.
+        """
         at = self._clock()
 
         def write(tx: Transaction) -> None:
@@ -109,8 +120,16 @@ class PlanTrees:
             if added.rowcount:
                 body = {"changeset": changeset_id, "start": start, "theirs": theirs}
                 tx.event("changeset.sealed", body, at=at, plan=plan_id)
+                for path, reason in left_out.items():
+                    body = {"changeset": changeset_id, "path": plain(path), "reason": plain(reason)}
+                    tx.event(rows.LEFT_OUT, body, at=at, plan=plan_id)
 
         self._store.write(write)
+
+    def left_out(self, changeset_id: str) -> dict[str, str]:
+        """Return the paths that a sealed changeset could not take, each with the reason."""
+        with self._store.read() as connection:
+            return rows.left_out_rows(connection, changeset_id)
 
     def is_sealed(self, changeset_id: str) -> bool:
         """Tell whether a changeset was handed in, whatever became of it since."""

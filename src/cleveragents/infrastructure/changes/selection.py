@@ -16,6 +16,8 @@ from cleveragents.infrastructure.git.repository import Write
 from cleveragents.infrastructure.stored_text import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cleveragents.infrastructure.changes.merge_rows import MergeRow
     from cleveragents.infrastructure.git.merge import Clash, Merged
     from cleveragents.infrastructure.git.repository import GitRepository
@@ -64,6 +66,13 @@ class PlanState:
         return tuple(sorted(done, key=lambda row: row.merged or 0))
 
 
+@dataclass(frozen=True, slots=True)
+class _Step:
+    row: MergeRow
+    start: str
+    end: str
+
+
 def selected_commit(repository: GitRepository, plan: PlanState, selection: Selection) -> str:
     """Return the plan's base with the selected part of its merged changes."""
     return next_level(repository, plan, Level(plan.tree.base), selection).commit
@@ -97,10 +106,10 @@ def on_paths(repository: GitRepository, old: str, new: str, selection: Selection
 
 def merge_over(repository: GitRepository, base: str, ours: str, theirs: str) -> Merged:
     """Merge two versions over a third, whatever their history says."""
-    root = repository.commit_tree(repository.tree_of(base))
-    sides = [
-        repository.commit_tree(repository.tree_of(version), root) for version in (ours, theirs)
-    ]
+    asked = (f"{version}^{{tree}}" for version in (base, ours, theirs))
+    first, *trees = repository.git("rev-parse", *asked).decode().split()
+    root = repository.commit_tree(first)
+    sides = [repository.commit_tree(tree, root) for tree in trees]
     return merge(repository, *sides)
 
 
@@ -115,6 +124,25 @@ def decided(repository: GitRepository, merged: Merged, parent: str, *, ours: boo
             # Had a version been put aside, the winner's folder would be in its place, to stay.
             writes[clash.path] = winner
     return repository.commit(commit, writes) if writes else commit
+
+
+def file_counts(repository: GitRepository, rows: Sequence[MergeRow]) -> list[int]:
+    """Return how many files each changeset changed."""
+    if not rows:
+        return []
+    asked = "".join(f"{row.theirs} {row.start}\n" for row in rows).encode()
+    listing = ("diff-tree", "--stdin", "--always", "-r", "-z", "--raw", "-M", "-l10000")
+    counts: list[int] = []
+    fields = iter(repository.git(*listing, stdin=asked).split(b"\0")[:-1])
+    for field in fields:
+        if not field.startswith(b":"):
+            # The id of the next commit; names follow a line that begins with a colon.
+            counts.append(0)
+            continue
+        counts[-1] += 1
+        for _ in range(2 if field.rpartition(b" ")[2][:1] in b"RC" else 1):
+            next(fields)
+    return counts
 
 
 def shown(path: str) -> str:
@@ -175,20 +203,31 @@ def _with_rows(
 
 def _alone(repository: GitRepository, plan: PlanState, rows: tuple[MergeRow, ...]) -> str:
     """Return the plan's base with these changesets, as they were merged, and no others."""
+    head = plan.tree.base
+    for step in _steps(plan, rows):
+        if head == step.start:
+            head = step.end
+            continue
+        merged = merge_over(repository, step.start, head, step.end)
+        if merged.clashes:
+            raise _builds_on_others(step.row, merged.clashes[0].path)
+        head = repository.commit_tree(merged.tree, head)
+    return head
+
+
+def _steps(plan: PlanState, rows: tuple[MergeRow, ...]) -> list[_Step]:
+    """Return how the plan's tree was changed by these; what one actor did in a row is one step."""
     before, last = {}, plan.tree.base
     for row in plan.merged:
         before[row.changeset_id], last = last, row.head or last
-    head = plan.tree.base
+    steps: list[_Step] = []
     for row in rows:
-        start, end = before[row.changeset_id], row.head or head
-        if head == start:
-            head = end
-            continue
-        merged = merge_over(repository, start, head, end)
-        if merged.clashes:
-            raise _builds_on_others(row, merged.clashes[0].path)
-        head = repository.commit_tree(merged.tree, head)
-    return head
+        start = before[row.changeset_id]
+        step = _Step(row, start, row.head or start)
+        if steps and steps[-1].end == start and steps[-1].row.actor == row.actor:
+            step = _Step(row, steps.pop().start, step.end)
+        steps.append(step)
+    return steps
 
 
 def _check_paths(

@@ -60,7 +60,9 @@ class UserCommits:
         """Refuse what would fail later, and a commit that would hold more than the plan's."""
         self._head()
         self._check_identity()
-        if branch is not None:
+        if branch is None:
+            self._check_index()
+        else:
             self._check_branch(branch)
         prefix = self._prefix()
         ours = {prefix + change.path for change in prospect.changes}
@@ -97,6 +99,17 @@ class UserCommits:
                     " and `git config --global user.email ADDRESS`",
                 )
 
+    def _check_index(self) -> None:
+        # Git answers from the root of our tree, or with an absolute path.
+        lock = self._root / self._asked("rev-parse", "--git-path", "index.lock")
+        if os.path.lexists(lock):
+            raise PlanError(
+                "Another git process works on the index; nothing was changed",
+                code="CA4108",
+                facts={"lock": lock},
+                hint="Try again when it has finished; if none runs, remove the lock",
+            )
+
     def _check_branch(self, name: str) -> None:
         # Git would read `@{-1}` as the name of another branch.
         if not name or self._asked("check-ref-format", "--branch", name) != name:
@@ -110,9 +123,13 @@ class UserCommits:
             )
 
     def _edited(self) -> list[str]:
+        return sorted(path for _, path in self._status())
+
+    def _status(self, env: Mapping[str, str] | None = None) -> list[tuple[bytes, str]]:
+        """Return what differs from HEAD: two letters, for the index and for the folder."""
         status = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
-        lines = self._git(*status).split(b"\0")[:-1]
-        return sorted(os.fsdecode(line[3:]).rstrip("/") for line in lines)
+        lines = self._git(*status, env=env).split(b"\0")[:-1]
+        return [(line[:2], os.fsdecode(line[3:]).rstrip("/")) for line in lines]
 
     def _prefix(self) -> str:
         """Return where our tree lies in the user's repository; it need not be its top."""
@@ -136,18 +153,46 @@ class UserCommits:
         self._git("update-ref", f"refs/heads/{name}", commit.id, "")
 
     def commit(self, commit: UserCommit) -> None:
-        """Move HEAD on to a commit whose files are in place; the index follows for them."""
+        """Move HEAD on to a commit whose files are in place; index and HEAD go together."""
         try:
-            self._git("update-ref", "-m", "cleveragents apply", "HEAD", commit.id, commit.parent)
-            names = _names(commit.paths)
-            listed = ("--pathspec-from-file=-", "--pathspec-file-nul")
-            # A path is a path, whatever characters it has.
-            literal = {"GIT_LITERAL_PATHSPECS": "1"}
-            self._git("reset", "--quiet", *listed, stdin=names, env=literal)
+            # First the index, which others may hold; what it was of these files is HEAD's.
+            self._set_index(commit.id, commit.paths)
+            try:
+                self._git(
+                    "update-ref", "-m", "cleveragents apply", "HEAD", commit.id, commit.parent
+                )
+            except BaseException:
+                self._set_index(commit.parent, commit.paths)
+                raise
         except SandboxError as error:
-            error.facts["kept"] = "the files are applied"
-            error.hint = "Look at `git status`, then commit the files yourself"
+            error.facts["kept"] = "the files are applied, index and HEAD are as they were"
+            error.hint = "Apply with `--commit` again, or commit the files yourself"
             raise
+
+    def left_over(self, commit_id: str) -> UserCommit | None:
+        """Return a commit that HEAD was to move on to and did not, if it still fits all files."""
+        parent = self._asked("rev-parse", "--verify", "--quiet", f"{commit_id}^")
+        if not parent or parent != self._head():
+            return None
+        prefix = self._prefix()
+        listed = self._git(
+            "diff-tree", "-r", "-z", "--no-renames", "--name-only", parent, commit_id
+        )
+        paths = tuple(os.fsdecode(one).removeprefix(prefix) for one in listed.split(b"\0")[:-1])
+        commit = UserCommit(commit_id, parent, paths)
+        with tempfile.TemporaryDirectory(dir=self._repository.home, prefix="commit-") as folder:
+            own = {"GIT_INDEX_FILE": f"{folder}/index"}
+            self._git("read-tree", commit_id, env=own)
+            found = self._status(own)
+        told = {path for state, path in found if state[1:] != b" "}  # not so in the folder
+        return commit if told.isdisjoint(prefix + path for path in paths) else None
+
+    def _set_index(self, commit_id: str, paths: Iterable[str]) -> None:
+        """Make the index of some files that of a commit."""
+        listed = ("--pathspec-from-file=-", "--pathspec-file-nul")
+        # A path is a path, whatever characters it has.
+        literal = {"GIT_LITERAL_PATHSPECS": "1"}
+        self._git("reset", "--quiet", *listed, commit_id, stdin=_names(paths), env=literal)
 
     def _tree(self, folder: Path, head: str, prospect: Prospect) -> str:
         """Return the tree of HEAD with these files, as the user's repository keeps them."""

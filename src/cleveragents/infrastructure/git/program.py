@@ -27,6 +27,8 @@ _HARMLESS: Final = (
     "GIT_CONFIG_SYSTEM",
     "GIT_DISCOVERY_ACROSS_FILESYSTEM",
 )
+#: No program runs that a repository names, whoever wrote its settings.
+UNARMED: Final = {"core.fsmonitor": "false", "core.hooksPath": os.devnull}
 
 
 @cache
@@ -57,10 +59,19 @@ def foreign_environment() -> dict[str, str]:
     }
 
 
+def configured(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that set these for one run of git, above every file of settings."""
+    told = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (key, value) in enumerate(settings.items()):
+        told |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return told
+
+
 def clean_environment() -> dict[str, str]:
     """Return the environment for work in our own repository: nobody's configuration, plain text."""
     return {
         **foreign_environment(),
+        **configured(UNARMED),
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_ATTR_NOSYSTEM": "1",

@@ -12,23 +12,33 @@ import shutil
 import subprocess
 import tempfile
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cleveragents.infrastructure.git.program import clean_environment, git_program, refused, run_git
+from cleveragents.infrastructure.git.ignore_lists import copy_ignore_lists
+from cleveragents.infrastructure.git.program import (
+    UNARMED,
+    clean_environment,
+    configured,
+    git_program,
+    refused,
+    run_git,
+)
 from cleveragents.infrastructure.git.user_repository import UserRepository
+from cleveragents.infrastructure.git.versions import Blob, TreeChange, Write
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+__all__ = ["Blob", "GitRepository", "TreeChange", "Write"]
 
 # Beyond this many bytes of names all files are listed: a command line has an end.
 _NAMES_BYTES_MAX: Final = 100_000
 # Objects are handed to the disk one by one, and flushed all at once, by the commit of the store
 # that names them: it lies on the same disk. Git's `batch` does the same with a file of its own,
 # but then looks for packs where only single objects wait for their flush.
-_CONFIGURATION: Final = """\
+_CONFIGURATION: Final = b"""\
 [core]
 \trepositoryformatversion = 0
 \tfilemode = true
@@ -42,6 +52,7 @@ _CONFIGURATION: Final = """\
 \tfsyncMethod = writeout-only
 [gc]
 \tauto = 0
+\tpruneExpire = never
 [diff]
 \trenameLimit = 10000
 [checkout]
@@ -50,13 +61,9 @@ _CONFIGURATION: Final = """\
 \taddEmbeddedRepo = false
 """
 # Above all others, so that no `.gitattributes` of the user's can change a byte.
-_ATTRIBUTES: Final = "* -text -eol -filter -ident -working-tree-encoding\n"
+_ATTRIBUTES: Final = b"* -text -eol -filter -ident -working-tree-encoding\n"
 # Thousands of new files go into one pack: a sixth of the time, a tenth of the room.
-_INTO_A_PACK: Final = {
-    "GIT_CONFIG_COUNT": "1",
-    "GIT_CONFIG_KEY_0": "core.bigFileThreshold",
-    "GIT_CONFIG_VALUE_0": "1",
-}
+_INTO_A_PACK: Final = configured({**UNARMED, "core.bigFileThreshold": "1"})
 # What `git add` says when it leaves something out; of these lines the second kind is as it should
 # be: repositories without a commit, pipes, sockets and devices are no part of a tree.
 _LEFT_OUT: Final = (
@@ -69,35 +76,9 @@ _RIGHTLY: Final = (
     "does not have a commit checked out",
     "can only add regular files, symbolic links or git-directories",
 )
+_IGNORED: Final = ("ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
 _GITLINK: Final = b"160000"
 _NOWHERE: Final = b"0" * 40
-
-
-@dataclass(frozen=True, slots=True)
-class Blob:
-    """A file's mode and the id of its content."""
-
-    mode: int
-    oid: str
-
-
-@dataclass(frozen=True, slots=True)
-class TreeChange:
-    """A path whose file differs; of a renamed file `old_path` tells where it was."""
-
-    path: str
-    old: Blob | None
-    new: Blob | None
-    old_path: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """A file as it should be: its mode, and its bytes or the blob that holds them already."""
-
-    mode: int
-    data: bytes = b""
-    oid: str | None = None
 
 
 class GitRepository:
@@ -111,12 +92,17 @@ class GitRepository:
         self.root = root.absolute()
         self.home = home.absolute()
         self.folder = self.home / "git"
-        self._environment = {**clean_environment(), "GIT_DIR": os.fspath(self.folder)}
+        # Both, because a file in the first could name another for the second.
+        here = dict.fromkeys(("GIT_DIR", "GIT_COMMON_DIR"), os.fspath(self.folder))
+        self._environment = {**clean_environment(), **here}
         # Our own folder is no part of the tree, whatever the user's lists say.
         inside = self.home.is_relative_to(self.root)
         self._own = os.fspath(self.home.relative_to(self.root)) if inside else ".cleveragents"
         if not (self.folder / "config").is_file():
             self._make()
+        # They decide what git runs and what it changes, and may have come with a stranger's tree.
+        self._settle("config", _CONFIGURATION)
+        self._settle("info/attributes", _ATTRIBUTES)
 
     def git(
         self,
@@ -135,10 +121,11 @@ class GitRepository:
         """Return a commit of the user's tree as it stands: all files that are not ignored.
 
         Uncommitted and untracked files are part of it, submodules and nested repositories are not.
+        A file of a parent that is still there is part of it too, also if it is ignored by now.
         """
         user = UserRepository(self.root)
-        self._ignore(user.ignore_lists())
-        kept = user.kept_although_ignored()
+        self._settle("info/exclude", user.ignore_lists())
+        kept = set(user.kept_although_ignored())
         known = self.folder / "snapshot.index"
         with self._index() as (index, environment):
             here = {**environment, "GIT_WORK_TREE": os.fspath(self.root)}
@@ -147,24 +134,28 @@ class GitRepository:
                 shutil.copy2(known, index)
             except FileNotFoundError:
                 here |= _INTO_A_PACK
+            kept.update(filter(user.is_file, self._ignored_of(parents, here)))
             if kept:
                 self._run(("update-index", "--add", "-z", "--stdin"), here, stdin=_ended(kept))
             self._add(self.root, here)
-            self._forget_ignored(here, set(kept))
+            self._forget_ignored(here, kept)
             tree = self.git("write-tree", env=here).decode().strip()
             # What was hashed need not be hashed again; whoever comes last is right.
             os.replace(index, known)  # noqa: PTH105  # both are plain strings
         return self.commit_tree(tree, *parents)
 
-    def snapshot_of(self, folder: Path, parent: str) -> str:
-        """Return a commit of another folder that holds a version of the tree."""
+    def differing(self, folder: Path, commit: str) -> tuple[str, ...]:
+        """Return the files of a folder that differ from a commit, and those that are gone.
+
+        Ignored files that the commit has not are left out; of a nested repository its own path
+        is told, with a `/` at its end.
+        """
+        listing = ("ls-files", "-z", "--modified", "--deleted", "--others", "--exclude-standard")
         with self._index() as (_, environment):
             here = {**environment, "GIT_WORK_TREE": os.fspath(folder)}
-            # What was part of the tree stays so, also if it is ignored.
-            self.git("read-tree", parent, env=here)
-            self._add(folder, here)
-            tree = self.git("write-tree", env=here).decode().strip()
-        return self.commit_tree(tree, parent)
+            self.git("read-tree", commit, env=here)
+            found = self._run(listing, here).stdout
+        return tuple(sorted({os.fsdecode(name) for name in found.split(b"\0")[:-1]}))
 
     def ignored(self, folder: Path, paths: Sequence[str]) -> set[str]:
         """Return those of a folder's paths that the user's lists ignore; all must be there."""
@@ -172,9 +163,11 @@ class GitRepository:
             return set()
         # A name could begin with what git takes for more than a name.
         asked = _ended(b"./" + os.fsencode(path) for path in paths)
-        where = {"GIT_WORK_TREE": os.fspath(folder)}
         ask = ("check-ignore", "--no-index", "-z", "--stdin")
-        said = self._run(ask, where, stdin=asked, fine=(0, 1)).stdout
+        # Git would look for the folder of an overlay where it is not mounted, and find no lists.
+        with tempfile.TemporaryDirectory(dir=self.folder, prefix="index-") as lists:
+            copy_ignore_lists(folder, Path(lists), paths)
+            said = self._run(ask, {"GIT_WORK_TREE": lists}, stdin=asked, fine=(0, 1)).stdout
         found = {os.fsdecode(name[2:]) for name in said.split(b"\0")[:-1]}
         return found | {path for path in paths if self._is_own(path)}
 
@@ -301,25 +294,24 @@ class GitRepository:
     # -- inside ----------------------------------------------------------------------------
 
     def _make(self) -> None:
-        self.home.mkdir(parents=True, exist_ok=True)
+        self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(dir=self.home, prefix="git-"))
         try:
             run_git(("init", "--quiet", "--bare", "--template=", str(made)), clean_environment())
             (made / "info").mkdir()
-            (made / "info" / "attributes").write_text(_ATTRIBUTES, encoding="utf-8")
             (made / "info" / "exclude").write_bytes(b"")
-            (made / "config").write_text(_CONFIGURATION, encoding="utf-8")
             # Whoever comes second finds the place taken, and uses what is there.
             with suppress(OSError):
                 made.rename(self.folder)
         finally:
             shutil.rmtree(made, ignore_errors=True)
 
-    def _ignore(self, lists: bytes) -> None:
-        path = self.folder / "info" / "exclude"
-        if path.read_bytes() != lists:
-            beside = path.with_name(f"exclude-{secrets.token_hex(4)}")
-            beside.write_bytes(lists)
+    def _settle(self, name: str, data: bytes) -> None:
+        """Write a file of settings, unless it says the same already."""
+        path = self.folder / name
+        if not path.is_file() or path.read_bytes() != data:
+            beside = path.with_name(f"{path.name}-{secrets.token_hex(4)}")
+            beside.write_bytes(data)
             beside.replace(path)
 
     def _add(self, folder: Path, environment: Mapping[str, str]) -> None:
@@ -339,10 +331,18 @@ class GitRepository:
             gone += [name for _, _, name in staged if _is_no_file(folder, name)]
         self._forget(environment, gone)
 
+    def _ignored_of(self, commits: Iterable[str], environment: Mapping[str, str]) -> set[bytes]:
+        """Return the files of commits that are ignored by now."""
+        found = set()
+        for commit in commits:
+            names = self._run((*_IGNORED, f"--with-tree={commit}"), environment).stdout.split(b"\0")
+            # Those of the index are among them.
+            found |= set(map(os.fsencode, self.files(commit, [*map(os.fsdecode, names[:-1])])))
+        return found
+
     def _forget_ignored(self, environment: Mapping[str, str], kept: set[bytes]) -> None:
         """Leave out what is ignored by now, although the last snapshot had it."""
-        listing = ("ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
-        found = self._run(listing, environment).stdout.split(b"\0")[:-1]
+        found = self._run(_IGNORED, environment).stdout.split(b"\0")[:-1]
         self._forget(environment, [name for name in found if name not in kept])
 
     def _forget(self, environment: Mapping[str, str], names: list[bytes]) -> None:

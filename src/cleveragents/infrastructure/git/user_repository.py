@@ -11,20 +11,20 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from cleveragents.domain.paths import folders_of
-from cleveragents.infrastructure.git.program import foreign_environment, refused, run_git
+from cleveragents.infrastructure.git.program import (
+    UNARMED,
+    configured,
+    foreign_environment,
+    refused,
+    run_git,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 # Otherwise git could start a daemon that leaves files in the user's repository.
-_NO_DAEMON: Final = {
-    "GIT_CONFIG_COUNT": "1",
-    "GIT_CONFIG_KEY_0": "core.fsmonitor",
-    "GIT_CONFIG_VALUE_0": "false",
-    "GIT_OPTIONAL_LOCKS": "0",
-    "LC_ALL": "C",
-}
+_ASKING: Final = {**configured(UNARMED), "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 # What git says of a folder that is in no repository, or of one that has no working tree.
 _NONE_HERE: Final = (b"not a git repository", b"must be run in a work tree")
 _GITLINK: Final = b"160000"
@@ -62,8 +62,25 @@ class UserRepository:
         kept = self._ask("ls-files", "-z", "--stage", "--cached", "--ignored", "--exclude-standard")
         entries = [entry.partition(b"\t") for entry in kept.split(b"\0") if entry]
         return tuple(
-            name for about, _, name in entries if about[:6] != _GITLINK and self._is_file(name)
+            name for about, _, name in entries if about[:6] != _GITLINK and self.is_file(name)
         )
+
+    def submodules(self) -> set[str]:
+        """Return the folders at which the repository keeps others."""
+        staged = self._ask("ls-files", "-z", "--stage").split(b"\0")
+        links = [entry for entry in staged if entry.startswith(_GITLINK)]
+        return {os.fsdecode(entry.partition(b"\t")[2]) for entry in links}
+
+    def is_file(self, name: bytes) -> bool:
+        """Say whether a name still leads to a file or a link, and not through a link."""
+        path = os.fsdecode(name)
+        if any((self._root / above).is_symlink() for above in folders_of(path)):
+            return False
+        return (self._root / path).is_symlink() or (self._root / path).is_file()
+
+    def tracks(self, name: str) -> bool:
+        """Say whether the repository keeps this file or anything below it, in whatever case."""
+        return bool(self._ask("ls-files", "-z", "--", f":(icase){name}"))
 
     def _global_list(self) -> bytes:
         named = self._ask("config", "--type=path", "--get", "core.excludesFile")
@@ -81,18 +98,11 @@ class UserRepository:
             return place.read_bytes()
         return b""
 
-    def _is_file(self, name: bytes) -> bool:
-        """Say whether a name still leads to a file or a link, and not through a link."""
-        path = os.fsdecode(name)
-        if any((self._root / above).is_symlink() for above in folders_of(path)):
-            return False
-        return (self._root / path).is_symlink() or (self._root / path).is_file()
-
     def _ask(self, *arguments: str) -> bytes:
         """Return the answer; nothing when there is no repository, or it has none."""
         ran = run_git(
             arguments,
-            {**foreign_environment(), **_NO_DAEMON},
+            {**foreign_environment(), **_ASKING},
             folder=self._root,
             fine=(0, 1, 128),
         )

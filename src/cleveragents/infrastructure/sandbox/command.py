@@ -16,6 +16,7 @@ from cleveragents.domain.command import Command, CommandLimits, Finished
 from cleveragents.domain.errors import SandboxError, SetupError
 from cleveragents.domain.event import tell
 from cleveragents.domain.paths import check_inside_path, escape
+from cleveragents.infrastructure.leftovers import COMMAND_HOME
 from cleveragents.infrastructure.sandbox.capped_output import CappedOutput
 from cleveragents.infrastructure.sandbox.confinement import Confinement, Confiner, View
 from cleveragents.infrastructure.sandbox.process_tree import MARK, Namespace, ProcessTree, Start
@@ -134,15 +135,13 @@ class CommandRunner:
         if bubblewrap is not None:
             namespace = stack.enter_context(Namespace())
             home = os.path.expanduser("~")  # noqa: PTH111  # there need not be one
-            env = _environment(command, home=confined_home(home))
+            env = _environment(command, place.root or place.path, home=confined_home(home))
             search = os.environ.get("PATH", os.defpath)
             view = View(home, search, self._readable, namespace.writer)
             prefix += bubblewrap.arguments(command, place, view)
             return Start((*prefix, *command.argv), env, "/", command.stdin, namespace)
-        private = tempfile.TemporaryDirectory(
-            prefix="cleveragents-home-", ignore_cleanup_errors=True
-        )
-        env = _environment(command, home=stack.enter_context(private))
+        private = tempfile.TemporaryDirectory(prefix=COMMAND_HOME, ignore_cleanup_errors=True)
+        env = _environment(command, place.path, home=stack.enter_context(private))
         env[MARK] = secrets.token_hex(16)
         folder = f"{place.path}/{command.folder}"
         if place.enter:
@@ -173,13 +172,15 @@ class _Output:
             tell(self._listener, data)
 
 
-def _environment(command: Command, *, home: str) -> dict[str, str]:
+def _environment(command: Command, sandbox: Path, *, home: str) -> dict[str, str]:
     allowed = {
         name: value
         for name, value in os.environ.items()
         if name in _ALLOWED or name.startswith("LC_")
     }
-    return {"PATH": os.defpath, "HOME": home} | allowed | dict(command.env)
+    # Git in a sandbox shall not find the repository around it: that is the user's own.
+    ceiling = {"GIT_CEILING_DIRECTORIES": os.fspath(sandbox.resolve().parent)}
+    return {"PATH": os.defpath, "HOME": home} | allowed | dict(command.env) | ceiling
 
 
 def _memory_limit(limits: CommandLimits) -> tuple[str, ...]:

@@ -269,9 +269,11 @@ def _open_file(path: str, folder: int, name: str) -> int:
 def _read(path: str, folder: int, name: str, size_bytes_max: int) -> tuple[bytes, os.stat_result]:
     with os.fdopen(_open_file(path, folder, name), "rb") as file:
         found = os.fstat(file.fileno())
-        # One byte more than allowed tells, also of a file that grows meanwhile.
-        data = file.read(size_bytes_max + 1)
-    if len(data) > size_bytes_max:
+        data = b"" if found.st_size > size_bytes_max else file.read(found.st_size + 1)
+        if len(data) > found.st_size:
+            # It grows meanwhile; one byte more than allowed tells.
+            data += file.read(size_bytes_max + 1 - len(data))
+    if max(len(data), found.st_size) > size_bytes_max:
         raise SandboxError(
             f"The file {path!r} has more than {size_bytes_max} bytes",
             code="CA5007",

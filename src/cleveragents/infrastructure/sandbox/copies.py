@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import os
 import shutil
 from typing import TYPE_CHECKING, Final
 
@@ -17,21 +16,19 @@ if TYPE_CHECKING:
     from cleveragents.infrastructure.git.repository import GitRepository
     from cleveragents.infrastructure.sandbox.layers import Layers
     from cleveragents.infrastructure.sandbox.sandbox import PlanTree
-    from cleveragents.infrastructure.sandbox.workshop import Workshop
 
 #: Linux's request to share the blocks of another file until one of both is written.
 _FICLONE: Final = 0x40049409
 
 
 class WorktreeKind:
-    """Each sandbox is a worktree of our own repository; git makes them one at a time."""
+    """Each sandbox is a commit that git checked out, without a way back into our repository."""
 
     name: Final = "worktree"
 
-    def __init__(self, repository: GitRepository, layers: Layers, workshop: Workshop) -> None:
+    def __init__(self, repository: GitRepository, layers: Layers) -> None:
         self._repository = repository
         self._layers = layers
-        self._workshop = workshop
 
     def why_not(self) -> str | None:
         """Return why worktrees cannot be used here: never."""
@@ -41,9 +38,8 @@ class WorktreeKind:
         """Check a commit out, with the empty folders that it cannot hold."""
         self._layers.prepare(tree.base)
         target = folder / "tree"
-        add = ("worktree", "add", "--quiet", "--detach", os.fspath(target), tree.head)
-        # Git loses worktrees when it makes several at once.
-        self._workshop.do(lambda: self._repository.git(*add))
+        target.mkdir()
+        self._repository.checkout(tree.head, target)
         self._layers.make_empty_folders(target, tree.base)
         return _plain(folder)
 
@@ -52,9 +48,8 @@ class WorktreeKind:
         return _plain(folder)
 
     def remove(self, folder: Path) -> None:
-        """Delete the files, then what git remembers of them."""
+        """Delete the files."""
         erase(folder)
-        self._workshop.do(lambda: self._repository.git("worktree", "prune"))
 
     def close(self) -> None:
         """Do nothing: files need nobody."""

@@ -35,7 +35,12 @@ class Owner:
         return cls(parts[0], int(parts[1]), parts[2], parts[3])
 
     def __str__(self) -> str:
-        return f"{self.machine}-{self.pid}-{self.began}-{self.token}"
+        return f"{self.process}-{self.token}"
+
+    @property
+    def process(self) -> str:
+        """The process alone, which may be several owners."""
+        return f"{self.machine}-{self.pid}-{self.began}"
 
     @property
     def is_gone(self) -> bool:

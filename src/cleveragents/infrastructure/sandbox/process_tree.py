@@ -10,17 +10,20 @@ import subprocess
 import tempfile
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from cleveragents.infrastructure.sandbox.owner import Owner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Self
 
-__all__ = ["MARK", "Namespace", "ProcessTree", "Start"]
+__all__ = ["MARK", "Namespace", "ProcessTree", "Start", "end_commands_of"]
 
-#: The variable by which processes are found again that left the group of their program.
+#: The variable by which processes are found again that left the group of their program, or lost
+#: the process that ran it: its value begins with the name of that process.
 MARK: Final = "CLEVERAGENTS_COMMAND"
 #: A killed process that waits for a dead disk is not waited for any longer.
 _DEATH_S_MAX: Final = 5.0
@@ -90,6 +93,9 @@ class ProcessTree:
     """
 
     def __init__(self, start: Start) -> None:
+        if start.namespace is None:
+            mark = f"{Owner.here().process}-{start.env[MARK]}"
+            start = replace(start, env={**start.env, MARK: mark})
         self._mark = start.env.get(MARK, "")
         self._namespace = start.namespace
         self._selector = selectors.DefaultSelector()
@@ -171,6 +177,11 @@ class ProcessTree:
             yield from came
 
 
+def end_commands_of(owner: Owner) -> None:
+    """Kill what the programs of a dead process left running, as far as it carries their mark."""
+    _kill_marked(f"{owner.process}-")
+
+
 def _spawn(start: Start) -> subprocess.Popen[bytes]:
     # A file, not a pipe: nobody has to feed it, whether it is read or not.
     with tempfile.TemporaryFile() as stdin:
@@ -211,9 +222,9 @@ def _kill_marked(mark: str) -> None:
 
 
 def _marked(mark: str) -> Iterator[int]:
-    """Yield processes whose environment has the mark; a dead one has no environment any more."""
+    """Yield processes with a mark that begins so; a dead one has no environment any more."""
     wanted = os.fsencode(f"{MARK}={mark}")
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if wanted in (folder / "environ").read_bytes().split(b"\0"):
+            if b"\0" + wanted in b"\0" + (folder / "environ").read_bytes():
                 yield int(folder.name)

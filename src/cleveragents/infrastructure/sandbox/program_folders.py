@@ -74,7 +74,8 @@ def hidden_folders(home: str) -> tuple[str, ...]:
 def confined_home(home: str) -> str:
     """Return where a confined command finds its empty home: the user's, if that can be hidden."""
     real = os.path.realpath(home)
-    return home if any(is_inside(real, one) for one in hidden_folders(home)) else _TEMPORARY
+    hidden = home.startswith("/") and any(is_inside(real, one) for one in hidden_folders(home))
+    return home if hidden else _TEMPORARY
 
 
 def search_path(path: str) -> tuple[str, ...]:
@@ -87,7 +88,7 @@ def find_program(name: str, folders: Iterable[str]) -> str | None:
     places = [name] if name.startswith("/") else []
     if "/" not in name:
         places = [f"{folder}/{name}" for folder in folders]
-    return next((one for one in places if Path(one).is_file() and os.access(one, os.X_OK)), None)
+    return next((one for one in places if os.access(one, os.X_OK) and Path(one).is_file()), None)
 
 
 @dataclass(slots=True)
@@ -145,13 +146,14 @@ class ProgramFolders:
         for secret in (f"{self._home}/{one}" for one in _SECRET):
             inside = any(secret != one and is_inside(secret, one) for one in self._found)
             # What a link leads to is hidden where it is.
-            if inside and not Path(secret).is_symlink():
+            if inside and os.access(secret, os.F_OK) and not Path(secret).is_symlink():
                 yield secret
 
     def show(self, path: str) -> None:
         """Show a file or folder that is asked for by name."""
         real = os.path.realpath(path)
-        if self._is_hidden(real) and Path(real).exists():
+        # What cannot be looked at is of no use to a command either.
+        if self._is_hidden(real) and os.access(real, os.F_OK):
             self._found.add(real)
         if path != real and self._is_hidden(self._in_real_folder(path)):
             self._links[self._in_real_folder(path)] = real

@@ -49,6 +49,13 @@ def find_all(
     return tuple(_info(row) for row in rows)
 
 
+def newest_trees(source: Transaction | sqlite3.Connection) -> tuple[PlanTree, ...]:
+    """Return for each plan the tree that its last sandbox started from."""
+    # Of a group, SQLite returns the row that has the maximum.
+    found = source.execute("SELECT base, head, max(rowid) FROM sandboxes GROUP BY plan")
+    return tuple(PlanTree(base, head) for base, head, _ in found)
+
+
 def owners(source: Transaction | sqlite3.Connection) -> dict[str, float]:
     """Return until when each owner is known to live."""
     return dict(source.execute("SELECT id, alive_until FROM sandbox_owners").fetchall())

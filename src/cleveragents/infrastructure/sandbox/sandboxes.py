@@ -14,9 +14,10 @@ from cleveragents.domain.errors import RequestError, SandboxError, StoreError
 from cleveragents.infrastructure.sandbox import sandbox_rows as rows
 from cleveragents.infrastructure.sandbox.copies import CopyKind, WorktreeKind
 from cleveragents.infrastructure.sandbox.erasure import erase
-from cleveragents.infrastructure.sandbox.layers import Layers
+from cleveragents.infrastructure.sandbox.layers import Layers, Used
 from cleveragents.infrastructure.sandbox.overlay import OverlayKind
 from cleveragents.infrastructure.sandbox.owner import Owner, boot_of, this_machine
+from cleveragents.infrastructure.sandbox.process_tree import end_commands_of
 from cleveragents.infrastructure.sandbox.sandbox import Sandbox, SandboxInfo, SandboxState
 from cleveragents.infrastructure.sandbox.workshop import Workshop
 from cleveragents.infrastructure.stored_text import check_names
@@ -33,6 +34,8 @@ _log = logging.getLogger(__name__)
 
 #: A process that was not heard of for so long loses its sandboxes.
 LEASE_S: Final = 60.0
+#: What plans stood on is kept so long for the next sandbox, although none needs it.
+SPARE_S: Final = 86_400.0
 
 
 class Kind(Protocol):
@@ -98,7 +101,7 @@ class SandboxManager:
         self._folder = self._layers.home / "sandboxes"
         kinds: tuple[Kind, ...] = (
             OverlayKind(self._layers, self._folder / self._owner),
-            WorktreeKind(repository, self._layers, self._workshop),
+            WorktreeKind(repository, self._layers),
             CopyKind(self._layers),
         )
         self._kinds = {one.name: one for one in kinds}
@@ -153,8 +156,9 @@ class SandboxManager:
         # a folder without a row, which the next collection removes.
         folder.mkdir(parents=True)
         try:
-            ground = kind.make(folder, tree)
-            self._store.write(rows.add(info, self._clock()))
+            with self._layers.in_use():
+                ground = kind.make(folder, tree)
+                self._store.write(rows.add(info, self._clock()))
         except Exception:
             # Not after Ctrl-C: the row may be on its way, and must not stand for nothing.
             self._remove(info)
@@ -174,7 +178,13 @@ class SandboxManager:
         """Delete a sandbox, also a dead process's; one that is not sealed only with `discard`."""
         self._held(sandbox_id)
         write = rows.release(sandbox_id, self._owner, self._clock(), discard=discard)
-        self._remove(self._store.write(write))
+        info = self._store.write(write)
+        self._remove(info)
+        if info.tree.head != info.tree.base and info.tree not in self._used().kept:
+            try:
+                self._workshop.do(self._sweep_layers)
+            except (OSError, SandboxError):
+                _log.exception("What sandbox `%s` stood on is not deleted yet", info.id)
 
     def list(
         self, plan: str | None = None, *, released_too: bool = False
@@ -300,6 +310,8 @@ class SandboxManager:
             return True
         known = Owner.parse(owner)
         if known is not None and known.is_gone:
+            # First, so that nothing writes into what is taken over from the buried.
+            end_commands_of(known)
             return self._store.write(rows.bury(owner))
         return until < self._clock() and self._store.write(rows.bury(owner, until))
 
@@ -313,10 +325,17 @@ class SandboxManager:
 
     def _sweep(self) -> None:
         """Delete folders of dead owners that no row keeps, and what was left half-made."""
-        self._layers.sweep()
+        self._sweep_layers()
         self._sweep_folders()
-        # What git remembers of worktrees that are gone.
-        self._repository.git("worktree", "prune")
+
+    def _sweep_layers(self) -> None:
+        self._layers.sweep(self._used, self._clock() - SPARE_S)
+
+    def _used(self) -> Used:
+        with self._store.read() as connection:
+            kept = rows.find_all(connection, kept_only=True)
+            newest = rows.newest_trees(connection)
+        return Used(tuple(info.tree for info in kept), newest)
 
     def _sweep_folders(self) -> None:
         for place in self._folder.iterdir() if self._folder.is_dir() else ():

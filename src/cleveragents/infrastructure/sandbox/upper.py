@@ -6,8 +6,10 @@ The answer may name a file too many, never one too few: whoever asked compares t
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ def touched_paths(upper: Path, lowers: Iterable[Path]) -> tuple[str, ...]:
     waiting = [("", os.fspath(upper), [os.fspath(lower) for lower in lowers])]
     while waiting:
         path, folder, below = waiting.pop()
-        with os.scandir(folder) as entries:
+        with _scanned(folder) as entries:
             for entry in entries:
                 name = path + entry.name
                 under = [f"{lower}/{entry.name}" for lower in below]
@@ -37,6 +39,53 @@ def touched_paths(upper: Path, lowers: Iterable[Path]) -> tuple[str, ...]:
                 for place in hidden:
                     found.update(name + rest for rest in _files_at(place))
     return tuple(sorted(found))
+
+
+def closed_folders(upper: Path, shown: Path) -> tuple[str, ...]:
+    """Let us into every folder of an attempt, and return those that stay closed to us.
+
+    Rights are changed where the files are shown: a mount does not see what is done below it.
+    """
+    closed = []
+    waiting = [""]
+    while waiting:
+        path = waiting.pop()
+        try:
+            _let_us_in(f"{shown}/{path}")
+            with os.scandir(f"{upper}/{path}") as entries:
+                waiting += [
+                    path + one.name + "/" for one in entries if one.is_dir(follow_symlinks=False)
+                ]
+        except OSError as error:
+            if not is_closed(error):
+                raise
+            closed.append(path.removesuffix("/"))
+    return tuple(sorted(closed))
+
+
+def is_closed(error: OSError) -> bool:
+    """Say whether a failure will be the same next time; of any other, trying again is the cure."""
+    return error.errno in {errno.EACCES, errno.EPERM, errno.ENAMETOOLONG}
+
+
+def _let_us_in(folder: str) -> None:
+    mode = stat.S_IMODE(os.lstat(folder).st_mode)
+    if mode & stat.S_IRWXU != stat.S_IRWXU:
+        os.chmod(folder, mode | stat.S_IRWXU)  # noqa: PTH101  # a plain string
+
+
+@contextmanager
+def _scanned(folder: str) -> Iterator[Iterable[os.DirEntry[str]]]:
+    """Give what is in a folder; of one that is closed to us, `closed_folders` tells."""
+    try:
+        found = os.scandir(folder)
+    except OSError as error:
+        if not is_closed(error):
+            raise
+        yield ()
+        return
+    with found:
+        yield found
 
 
 def _below_folder(folder: str, under: Sequence[str]) -> tuple[list[str], list[str]]:

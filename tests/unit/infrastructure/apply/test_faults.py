@@ -160,6 +160,7 @@ def test_these_checks_catch_an_apply_without_a_journal(tmp_path, monkeypatch):
     from cleveragents.infrastructure.apply import journal
 
     monkeypatch.setattr(journal, "commit", lambda *_: None)
+    monkeypatch.setattr(journal, "flipped", lambda *_: None)
     mixed = 0
     for number, root, before in each_tree(tmp_path):
         fault = at_call(number, Death, ever_after=True)

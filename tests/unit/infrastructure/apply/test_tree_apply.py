@@ -168,6 +168,7 @@ def test_hooks_are_called_around_the_flip(tree):
         "mid-clean",
         "mid-clean",
         "mid-clean",
+        "mid-clean",
         "after-clean",
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -14,10 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cleveragents.domain.changeset import ChangeEntry
-from cleveragents.domain.errors import CleverAgentsError, PlanError, SandboxError
+from cleveragents.domain.errors import PlanError, SandboxError
+from cleveragents.infrastructure.changes import harvest as harvest_module
 from cleveragents.infrastructure.changes.harvest import Harvest
 from cleveragents.infrastructure.changes.plan_trees import PlanTrees
 from cleveragents.infrastructure.git.repository import GitRepository
+from cleveragents.infrastructure.sandbox.confined_tree import ConfinedTree
 from cleveragents.infrastructure.sandbox.sandbox import Ground, Sandbox
 from cleveragents.infrastructure.sqlite_changesets import SqliteChangesetStore
 from cleveragents.infrastructure.store import Store
@@ -283,7 +286,8 @@ def test_repositories_made_inside_are_left_alone(sealed, sandbox):
 
 
 @pytest.mark.parametrize(
-    "name", ["-dash", ":colon", "a\nb", 'q"', " s ", os.fsdecode(b"\xe9"), "*"]
+    "name",
+    ["-dash", ":colon", "a\nb", 'q"', " s ", os.fsdecode(b"\xe9"), "*", "a\\b", "c:x", "u\\x2d.m"],
 )
 def test_any_name_is_sealed(sealed, sandbox, name, trees, repository):
     put(sandbox.path, name, "1")
@@ -291,11 +295,145 @@ def test_any_name_is_sealed(sealed, sandbox, name, trees, repository):
     assert result(trees, repository)[name] == b"1"
 
 
-def test_a_name_that_no_entry_may_have_is_refused_and_not_left_out(harvest, sandbox, changeset_id):
-    put(sandbox.path, "back\\slash", "1")
-    with pytest.raises(CleverAgentsError) as caught:
-        harvest.seal(sandbox, changeset_id)
-    assert caught.value.code in {"CA4003", "CA5001"}
+@pytest.mark.parametrize("name", ["git~1", ".git.", ".GIT", "d/.git /f", "a\\.git\\f", "..\\f"])
+def test_a_name_that_is_not_safe_everywhere_is_left_out_and_told(
+    sealed, sandbox, changeset_id, trees, name
+):
+    put(sandbox.path, name, "1")
+    put(sandbox.path, "good", "1")
+    assert sealed() == ["create good"]
+    assert list(trees.left_out(changeset_id)) == [name]
+
+
+def test_what_is_left_out_is_an_event_of_the_plan(sealed, sandbox, changeset_id, store):
+    put(sandbox.path, "git~1", "1")
+    sealed()
+    with store.read() as connection:
+        query = "SELECT plan, body FROM events WHERE kind = 'changeset.left_out'"
+        [(plan_id, body)] = connection.execute(query)
+    told = json.loads(body)
+    assert (plan_id, told["changeset"], told["path"]) == ("p", changeset_id, "git~1")
+    assert told["reason"].startswith("The path of a file in a sandbox must stay out of `.git`")
+
+
+def test_a_file_that_is_too_large_is_left_out_and_stays_as_it_was(
+    sealed, sandbox, changeset_id, plan, monkeypatch
+):
+    monkeypatch.setattr(harvest_module, "FILE_BYTES_MAX", 1_000)
+    put(sandbox.path, "a", b"x" * 1_001)
+    put(sandbox.path, "large", b"x" * 1_001)
+    put(sandbox.path, "large.log", b"x" * 1_001)
+    put(sandbox.path, "limit", b"x" * 1_000)
+    assert sealed() == ["create limit"]
+    assert plan.trees.left_out(changeset_id) == {
+        "a": "The file 'a' has more than 1000 bytes",
+        "large": "The file 'large' has more than 1000 bytes",
+    }
+    assert result(plan.trees, plan.repository)["a"] == b"1\n"
+
+
+def test_large_files_are_sealed_one_by_one(sealed, sandbox, trees, repository, monkeypatch):
+    sizes = []
+    keep = repository.keep
+    monkeypatch.setattr(repository, "keep", lambda data: sizes.append(len(data)) or keep(data))
+    put(sandbox.path, "large", bytes(1_000_000), mode=0o755)
+    put(sandbox.path, "small", bytes(999_999))
+    assert sealed() == ["create large", "create small"]
+    assert sizes == [1_000_000]
+    assert result(trees, repository)["large"] == bytes(1_000_000)
+
+
+def test_a_link_in_the_place_of_gits_list_is_left_out(sealed, sandbox, changeset_id, trees):
+    """Git would refuse every tree that has it."""
+    (sandbox.path / ".gitmodules").symlink_to("a")
+    put(sandbox.path, "good", "1")
+    assert sealed() == ["create good"]
+    assert list(trees.left_out(changeset_id)) == [".gitmodules"]
+
+
+def test_what_an_attempt_closed_is_opened_and_sealed(sealed, sandbox, changeset_id, trees):
+    put(sandbox.path, "closed/deep/f", "1")
+    put(sandbox.path, "folder/one", "2\n")
+    put(sandbox.path, "secret", "1", mode=0o000)
+    for name in ("closed/deep", "closed", "folder"):
+        (sandbox.path / name).chmod(0o000)
+    assert sealed() == ["create closed/deep/f", "create secret", "modify folder/one"]
+    assert trees.left_out(changeset_id) == {}
+    # A user who is not root could not have read them otherwise.
+    names = ("closed/deep", "closed", "folder", "secret")
+    assert all((sandbox.path / name).stat().st_mode & 0o400 for name in names)
+
+
+def test_what_stays_closed_is_left_out_and_stays_as_it_was(
+    sealed, sandbox, changeset_id, plan, monkeypatch
+):
+    monkeypatch.setattr(harvest_module, "closed_folders", lambda *_: ("folder",))
+    (sandbox.path / "folder/one").unlink()
+    put(sandbox.path, "folder/new", "1")
+    put(sandbox.path, "good", "1")
+    assert sealed() == ["create good"]
+    assert plan.trees.left_out(changeset_id) == {"folder": "The folder may not be read"}
+    assert result(plan.trees, plan.repository)["folder/one"] == b"one\n"
+
+
+def test_what_cannot_be_looked_at_is_left_out(sealed, sandbox, changeset_id, trees, monkeypatch):
+    def lstat(path):
+        if path.name == "odd":
+            raise PermissionError(13, "Permission denied")
+        return os.lstat(path)
+
+    def version(tree, path, **options):
+        if path == "odd":
+            raise SandboxError("It cannot be used", code="CA5007")
+        return read(tree, path, **options)
+
+    read = ConfinedTree.version
+    put(sandbox.path, "odd", "1")
+    put(sandbox.path, "good", "1")
+    monkeypatch.setattr(Path, "lstat", lstat)
+    monkeypatch.setattr(ConfinedTree, "version", version)
+    assert sealed() == ["create good"]
+    assert trees.left_out(changeset_id) == {"odd": "It cannot be used"}
+
+
+def test_a_failure_that_may_pass_leaves_nothing_out(harvest, sandbox, changeset_id, monkeypatch):
+    """The sandbox goes once it is sealed: what could be read next time must not go with it."""
+
+    def version(*_, **__):
+        raise SandboxError("It cannot be used", code="CA5007") from OSError(24, "Too many files")
+
+    put(sandbox.path, "good", "1")
+    with monkeypatch.context() as patched:
+        patched.setattr(ConfinedTree, "version", version)
+        with pytest.raises(SandboxError):
+            harvest.seal(sandbox, changeset_id)
+    assert [entry.path for entry in harvest.seal(sandbox, changeset_id).entries] == ["good"]
+
+
+def test_repositories_of_the_user_are_left_alone(sealed, sandbox, changeset_id, root, plan):
+    """Neither a submodule, also one that is not checked out, nor a repository of its own."""
+    for name in ("lib", "own"):
+        git(root, "init", "--quiet", name)
+    empty = git(root, "hash-object", "-t", "tree", "/dev/null").decode().strip()
+    for name in ("lib", "bare/lib"):
+        git(root, "update-index", "--add", "--cacheinfo", f"160000,{empty},{name}")
+    plan.changesets.record(changeset_id, ChangeEntry.create("lib/tool", b"1"))
+    for name in ("lib/tool", "lib/new", "own/deep/new", "bare/lib"):
+        put(sandbox.path, name, "1")
+    put(sandbox.path, "bare/beside", "2")
+    assert sealed() == ["create bare/beside", "create lib/tool", "delete lib/tool"]
+    assert set(plan.trees.left_out(changeset_id)) == {"lib", "own", "bare/lib"}
+    found = result(plan.trees, plan.repository)
+    assert set(found) == {*TREE, "link", "bare/beside"}
+
+
+def test_a_link_of_the_user_to_a_repository_is_no_repository(sealed, sandbox, root, tmp_path):
+    git(tmp_path, "init", "--quiet", "elsewhere")
+    (root / "link").unlink()
+    (root / "link").symlink_to(tmp_path / "elsewhere")
+    (sandbox.path / "link").unlink()
+    put(sandbox.path, "link/new", "1")
+    assert sealed() == ["create link/new", "delete link"]
 
 
 def test_sealing_twice_is_sealing_once(harvest, sandbox, changeset_id, trees):

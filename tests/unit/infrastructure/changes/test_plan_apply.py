@@ -11,7 +11,8 @@ import pytest
 
 from cleveragents.domain.errors import PlanError, RequestError
 from cleveragents.infrastructure.apply.files import Files
-from cleveragents.infrastructure.changes import plan_apply
+from cleveragents.infrastructure.apply.target import Recovered
+from cleveragents.infrastructure.changes import apply_rows, plan_apply
 from cleveragents.infrastructure.changes.plan_apply import PlanApply
 from cleveragents.infrastructure.changes.selection import Selection
 from cleveragents.infrastructure.store import Store
@@ -588,8 +589,6 @@ class TestDeath:
         assert two.read("app.txt") == text(l3="ann", l10="bob")
 
     def test_apply_that_could_not_be_written_down_is_written_down_later(self, two, monkeypatch):
-        from cleveragents.infrastructure.changes import apply_rows
-
         def full(*_):
             raise OSError("no room")
 
@@ -686,3 +685,8 @@ def test_store_opened_again_knows_what_was_applied(tmp_path):
         done = here.applies.apply(PLAN)
     with Store(here.store.path) as store:
         assert PlanChanges(here.root, store).applies.applies() == (done,)
+
+
+def test_an_apply_that_was_no_plans_is_not_written_down(two):
+    apply_rows.record_recovered(two.store, Recovered("x1", "new", b""), 1.0)
+    assert two.applies.applies() == ()

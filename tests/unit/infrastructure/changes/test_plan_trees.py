@@ -46,6 +46,12 @@ def test_a_plan_begins_from_the_tree_as_it_stands(trees, root, plan, store):
     assert events(store, "plan.tree") == ["plan.tree"]
 
 
+def test_a_plan_that_would_be_read_as_an_option_does_not_begin(trees, store):
+    with pytest.raises(RequestError, match="does not begin with `-`, got '-p'"):
+        trees.begin("-p")
+    assert events(store, "plan.tree") == []
+
+
 def test_callers_at_once_begin_one_tree_although_each_sees_another(store, repository, root):
     def begin(n):
         put(root, f"f{n}", "1")

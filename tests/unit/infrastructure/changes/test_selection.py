@@ -10,10 +10,12 @@ from cleveragents.infrastructure.changes.selection import (
     EVERYTHING,
     Level,
     Selection,
+    file_counts,
     next_level,
     selected_commit,
     shown,
 )
+from cleveragents.infrastructure.git.repository import GitRepository
 from unit.infrastructure.changes.worlds import PLAN, text, world
 
 
@@ -159,3 +161,43 @@ def test_level_that_has_it_all_stays_the_same_commit(here):
 )
 def test_path_is_shown_on_one_line(path, told):
     assert shown(path) == told
+
+
+# -- few calls of git ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    made, plain = [], GitRepository.git
+
+    def counted(repository, *arguments, **options):
+        made.append(arguments[0])
+        return plain(repository, *arguments, **options)
+
+    monkeypatch.setattr(GitRepository, "git", counted)
+    return made
+
+
+def test_files_of_all_changesets_are_counted_by_one_call(here, calls):
+    here.work({"app.txt": None, "moved.txt": text(), "new.txt": b"new\n"})
+    here.work({"moved.txt": text(), "0" * 40: b"a name like an id\n", "new\nline": b""})
+    here.work({"moved.txt": text()})
+    repository, rows = here.changes.repository, state(here).merges
+    expected = [len(repository.changes(row.start, row.theirs, renames=True)) for row in rows]
+    calls.clear()
+    assert file_counts(repository, rows) == expected == [2, 2, 0]
+    assert calls == ["diff-tree"]
+    assert file_counts(repository, ()) == []
+
+
+def test_steps_of_one_actor_in_a_row_are_merged_at_once(here, calls):
+    here.work({"app.txt": text(l3="ann")}, "ann")
+    for number in range(4):
+        here.work({f"{number}.txt": b"bob\n", "app.txt": text(l3="ann", l18=f"{number}")}, "bob")
+    repository, plan = here.changes.repository, state(here)
+    calls.clear()
+    commit = selected_commit(repository, plan, Selection(actors=("bob",)))
+    assert calls.count("merge-tree") == 1
+    assert len(calls) < 10
+    assert content(here, commit, "app.txt") == text(l18="3")
+    assert content(here, commit, "0.txt") == b"bob\n"

@@ -185,14 +185,71 @@ class TestCommit:
         with pytest.raises(CleverAgentsError) as caught:
             commits.commit(made)
         assert caught.value.code == "CA5101"
-        assert caught.value.facts["kept"] == "the files are applied"
+        assert caught.value.facts["kept"].startswith("the files are applied, ")
         assert here.git("log", "-1", "--format=%s") == "between\n"
+        assert here.git("status", "--porcelain") == " M app.txt\n"
+
+    def test_busy_index_is_refused_before_anything_is_changed(self, here):
+        here.work({"app.txt": text(l3="ann")})
+        (here.root / ".git/index.lock").touch()
+        error = refused("CA4108", here)
+        assert error.message == "Another git process works on the index; nothing was changed"
+
+    def test_index_that_gets_busy_meanwhile_leaves_head_where_it_is(self, here):
+        """Or the next commit of the user would silently take the plan's changes back."""
+        here.work({"app.txt": text(l3="ann")})
+        commits, prospect = UserCommits(here.changes.repository), here.applies.prospect(PLAN)
+        made, head = commits.make(prospect, "late\n"), here.git("rev-parse", "HEAD")
+        here.applies.carry_out(prospect)
+        (here.root / ".git/index.lock").touch()
+        with pytest.raises(CleverAgentsError) as caught:
+            commits.commit(made)
+        assert "--commit` again" in caught.value.hint
+        assert here.git("rev-parse", "HEAD") == head
+        (here.root / ".git/index.lock").unlink()
         assert here.git("status", "--porcelain") == " M app.txt\n"
 
     def test_nothing_is_left_in_our_own_folder(self, here):
         here.work({"app.txt": text(l3="ann")})
         commit(here)
         assert list((here.root / ".cleveragents").glob("commit-*")) == []
+
+
+class TestLeftOver:
+    """The commit of an apply that died between its files and HEAD."""
+
+    CHANGES = {"app.txt": text(l3="ann"), "new\n*.txt": b"new\n", "src/two.py": None}  # noqa: RUF012  # never changed
+
+    def made(self, here):
+        here.work(self.CHANGES)
+        commits, prospect = UserCommits(here.changes.repository), here.applies.prospect(PLAN)
+        made = commits.make(prospect, "late\n")
+        here.applies.carry_out(prospect, commit=made.id)
+        return commits, made
+
+    def test_commit_that_was_not_reached_is_found_and_made(self, here):
+        commits, made = self.made(here)
+        assert here.applies.applies()[-1].commit == made.id
+        found = commits.left_over(made.id)
+        assert (found.id, found.parent, sorted(found.paths)) == (
+            made.id,
+            made.parent,
+            sorted(made.paths),
+        )
+        commits.commit(found)
+        assert here.git("rev-parse", "HEAD").strip() == made.id
+        assert here.git("status", "--porcelain") == ""
+        assert commits.left_over(made.id) is None
+
+    @pytest.mark.parametrize("path", CHANGES, ids=["edited", "edited-new", "back-again"])
+    def test_files_that_are_others_by_now_are_not_committed(self, here, path):
+        commits, made = self.made(here)
+        here.write(path, "mine\n")
+        assert commits.left_over(made.id) is None
+
+    def test_commit_that_is_gone_is_nothing(self, here):
+        commits, _ = self.made(here)
+        assert commits.left_over("0" * 40) is None
 
 
 class TestBranch:

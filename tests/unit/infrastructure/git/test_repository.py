@@ -12,7 +12,7 @@ import pytest
 from cleveragents.domain.errors import SandboxError
 from cleveragents.infrastructure.git.repository import Blob, GitRepository, TreeChange, Write
 from cleveragents.testing import run_together
-from unit.infrastructure.git.user_trees import contents, put
+from unit.infrastructure.git.user_trees import contents, git, put
 
 FILE, PROGRAM, LINK = 0o100644, 0o100755, 0o120000
 
@@ -223,12 +223,100 @@ def test_a_folder_without_a_repository_in_it_is_filled(root):
     shutil.rmtree(home)
 
 
-def test_checkout_and_snapshot_of_another_folder_are_inverse(repository, root, tmp_path):
+def test_a_checkout_does_not_differ_from_its_commit(repository, root, tmp_path):
     put(root, "a/b", "1\r\n")
     put(root, "x.sh", "#!", mode=0o755)
     (root / "l").symlink_to("a/b")
     commit = repository.snapshot()
     checked_out(repository, commit, tmp_path / "out")
-    again = repository.snapshot_of(tmp_path / "out", commit)
-    assert repository.tree_of(again) == repository.tree_of(commit)
-    assert repository.changes(commit, again) == ()
+    assert repository.differing(tmp_path / "out", commit) == ()
+
+
+def test_what_differs_from_a_commit_is_told_and_what_is_ignored_is_not(repository, root, tmp_path):
+    for name in ("edited", "gone", "mode", "kept", "x.log"):
+        put(root, name, "1")
+    commit = repository.snapshot()
+    put(root, ".gitignore", "*.log\n")
+    out = tmp_path / "out"
+    checked_out(repository, commit, out)
+    put(out, ".gitignore", "*.log\n")
+    put(out, "edited", "2")
+    put(out, "mode", "1", mode=0o755)
+    put(out, "x.log", "2")
+    put(out, "y.log", "1")
+    put(out, "git~1", "1")
+    (out / "gone").unlink()
+    git(tmp_path, "init", "--quiet", "out/nested")
+    put(out, "nested/f", "1")
+    told = repository.differing(out, commit)
+    assert told == (".gitignore", "edited", "git~1", "gone", "mode", "nested/", "x.log")
+
+
+@pytest.fixture
+def armed(tmp_path):
+    """Return a program that a stranger would like to see run, and where it would tell."""
+    told = tmp_path / "told"
+    put(tmp_path, "armed", f"#!/bin/sh\ntouch '{told}'\n", mode=0o755)
+    return tmp_path / "armed", told
+
+
+def by_config(folder, armed):
+    put(folder, "config", (folder / "config").read_bytes() + b"[core]\nfsmonitor = %s\n" % armed)
+
+
+def by_include(folder, armed):
+    put(folder, "more", b"[core]\nfsmonitor = %s\n" % armed)
+    put(folder, "config", (folder / "config").read_bytes() + b"[include]\npath = more\n")
+
+
+def by_another_folder(folder, armed):
+    shutil.copytree(folder, folder.parent / "evil")
+    by_config(folder.parent / "evil", armed)
+    put(folder, "commondir", "../evil\n")
+
+
+def by_hook(folder, armed):
+    for name in ("post-index-change", "reference-transaction", "post-checkout"):
+        put(folder, f"hooks/{name}", b'#!/bin/sh\nexec "%s"\n' % armed, mode=0o755)
+
+
+def by_filter(folder, armed):
+    settings = b'[filter "evil"]\nclean = %s\nsmudge = %s\n' % (armed, armed)
+    put(folder, "config", (folder / "config").read_bytes() + settings)
+    put(folder, "info/attributes", "* filter=evil\n")
+
+
+@pytest.mark.parametrize("arm", [by_config, by_include, by_another_folder, by_hook, by_filter])
+def test_nothing_runs_that_a_stranger_left_in_our_folder(root, tmp_path, armed, arm):
+    put(root, "a", "1")
+    home = root / ".cleveragents"
+    arm(GitRepository(root, home).folder, os.fsencode(armed[0]))
+    repository = GitRepository(root, home)
+    commit = repository.commit(repository.snapshot(), {"b": Write(FILE, b"2")})
+    assert checked_out(repository, commit, tmp_path / "out") == {"a": ("-", b"1"), "b": ("-", b"2")}
+    repository.differing(tmp_path / "out", commit)
+    assert not armed[1].exists()
+
+
+def test_settings_that_others_changed_are_ours_again(repository, root):
+    names = ("config", "info/attributes")
+    ours = {name: (repository.folder / name).read_bytes() for name in names}
+    for name in names:
+        (repository.folder / name).write_bytes(b"")
+    GitRepository(root, repository.home)
+    assert {name: (repository.folder / name).read_bytes() for name in names} == ours
+    assert sorted(one.name for one in (repository.folder / "info").iterdir()) == [
+        "attributes",
+        "exclude",
+    ]
+
+
+def test_no_collection_of_git_takes_what_no_branch_names(repository):
+    kept = repository.keep(b"kept")
+    os.utime(repository.folder / "objects" / kept[:2] / kept[2:], (1, 1))
+    repository.git("gc", "--quiet")
+    assert list(repository.read([kept])) == [b"kept"]
+
+
+def test_the_folder_of_ours_is_closed_to_others(repository):
+    assert repository.home.stat().st_mode & 0o777 == 0o700

@@ -66,10 +66,10 @@ def test_the_users_repository_is_not_touched_by_anything(repository, versioned, 
     (tmp_path / "out").mkdir()
     repository.checkout(first, tmp_path / "out")
     put(tmp_path / "out", "changed", "3\n")
-    second = repository.snapshot_of(tmp_path / "out", first)
+    repository.differing(tmp_path / "out", first)
     repository.empty_folders()
     repository.ignored(versioned, ["kept"])
-    repository.changes(first, second, renames=True)
+    repository.changes(first, repository.snapshot(first), renames=True)
     assert fingerprint(versioned / ".git") == before
 
 
@@ -139,6 +139,23 @@ def test_what_became_ignored_or_untracked_leaves_the_tree(repository, versioned)
     assert "secret" in shown(repository)
     git(versioned, "rm", "--quiet", "--cached", "secret")
     assert set(shown(repository)) == {"kept", "changed", "deleted", ".gitignore"}
+
+
+def test_what_a_parent_has_stays_although_it_became_ignored(repository, versioned):
+    """An apply may make a file ignored; it could not be taken back if it seemed deleted."""
+    put(versioned, "secret", "1")
+    put(versioned, "build/gone", "1")
+    parent = repository.snapshot()
+    put(versioned, ".gitignore", "secret\nbuild/\nother\n")
+    put(versioned, "other", "1")
+    # Whoever looks without the parent does not see it, and forgets it.
+    assert "secret" not in repository.files(repository.snapshot())
+    put(versioned, "secret", "2")
+    (versioned / "build/gone").unlink()
+    changes = repository.changes(parent, repository.snapshot(parent))
+    assert [change.path for change in changes] == [".gitignore", "build/gone", "secret"]
+    assert changes[-1].new is not None
+    assert "secret" not in repository.files(repository.snapshot())
 
 
 @pytest.mark.parametrize("turned_into", ["nothing", "folder", "link-above", "pipe"])
@@ -397,3 +414,16 @@ def test_what_cannot_be_read_is_an_error_and_never_left_out(root, what):
     assert ran.stdout.startswith("CA5101 `git add` refused: "), ran
     assert stranger.name in ran.stdout
     stranger.chmod(0o700)
+
+
+def test_no_program_that_the_users_repository_names_is_run(versioned, tmp_path):
+    told = tmp_path / "told"
+    put(tmp_path, "armed", f"#!/bin/sh\ntouch '{told}'\n", mode=0o755)
+    git(versioned, "config", "core.fsmonitor", str(tmp_path / "armed"))
+    git(versioned, "config", "core.hooksPath", str(tmp_path))
+    (tmp_path / "post-index-change").symlink_to("armed")
+    put(versioned, ".gitignore", "kept\n")
+    shown(GitRepository(versioned, versioned / ".cleveragents"))
+    assert not told.exists()
+    git(versioned, "status")
+    assert told.exists()

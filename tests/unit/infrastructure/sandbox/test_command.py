@@ -155,11 +155,25 @@ class TestEnvironment:
         done = runner.run(Command(("env",), env={"MORE": "m=1"}), place)
         seen = dict(line.split("=", 1) for line in done.stdout.decode().splitlines())
 
-        assert seen.keys() - {"PWD", "CLEVERAGENTS_COMMAND"} <= {
+        ours = {"PWD", "CLEVERAGENTS_COMMAND", "GIT_CEILING_DIRECTORIES"}
+        assert seen.keys() - ours <= {
             *("PATH", "LANG", "LC_TIME", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "USER", "HOME"),
             "MORE",
         }
         assert (seen["MORE"], seen["LC_TIME"]) == ("m=1", "C")
+
+    @pytest.mark.parametrize("stands_for_a_tree", [False, True])
+    def test_git_finds_no_repository_around_the_sandbox(self, runner, tmp_path, stands_for_a_tree):
+        """A reset in a sandbox would otherwise be one of the user's own tree."""
+        subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+        box = tmp_path / "user" / "box"
+        (box / "deep").mkdir(parents=True)
+        place = Place(box, root=box.parent if stands_for_a_tree else None)
+        asked = runner.run(Command(("git", "rev-parse", "--git-dir"), folder="deep"), place)
+        assert (asked.exit_code, asked.stdout) == (128, b"")
+        assert b"not a git repository" in asked.stderr
+        made = runner.run(shell("git init -q && cd deep && git rev-parse --show-prefix"), place)
+        assert made.stdout == b"deep/\n"
 
     def test_the_home_is_private_and_empty(self, runner, place, tmp_path, monkeypatch):
         home = tmp_path / "home"

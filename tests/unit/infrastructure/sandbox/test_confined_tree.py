@@ -78,6 +78,17 @@ class TestRead:
         with pytest.raises(SandboxError, match="more than 4 bytes"):
             tree.read("five", size_bytes_max=4)
 
+    def test_a_file_that_grows_meanwhile_is_read_to_its_end_or_refused(self, tree, monkeypatch):
+        class Small:
+            st_mode, st_size = 0o100644, 2
+
+        tree.write("five", b"12345")
+        monkeypatch.setattr(confined_tree.os, "fstat", lambda _: Small)
+
+        assert tree.read("five", size_bytes_max=5) == b"12345"
+        with pytest.raises(SandboxError, match="more than 4 bytes"):
+            tree.read("five", size_bytes_max=4)
+
     def test_what_cannot_be_opened_says_why(self, tree, monkeypatch):
         def denied(*_, **__):
             raise PermissionError(13, "denied")

@@ -32,6 +32,9 @@ WITH_BWRAP = pytest.mark.skipif(
 )
 WORKING = Bubblewrap("bwrap", ())
 
+#: Refused by the system also to those whom no permission stops.
+UNREACHABLE = "x" * 300
+
 
 def write_program(path, text="#!/bin/sh\necho ran\n"):
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -170,6 +173,11 @@ class TestFindProgram:
         assert find_program("bin/tool", folders) is None
         assert find_program("gone", folders) is None
 
+    def test_a_folder_that_cannot_be_looked_into_is_skipped(self, tmp_path):
+        tool = write_program(tmp_path / "bin/tool")
+        folders = (f"{tmp_path}/{UNREACHABLE}", f"{tmp_path}/bin")
+        assert find_program("tool", folders) == tool
+
 
 class TestShown:
     @pytest.fixture
@@ -182,6 +190,17 @@ class TestShown:
     def shown(self, home, tmp_path, monkeypatch):
         monkeypatch.setattr(program_folders, "_PRIVATE", ())
         return ProgramFolders(str(home), (str(home),), apart=str(tmp_path / "tree"))
+
+    def test_a_folder_that_cannot_be_looked_into_is_not_shown(self, shown, home):
+        shown.show_search_folder(f"{home}/{UNREACHABLE}/bin")
+        shown.show(f"{home}/{UNREACHABLE}")
+        assert shown.folders == ()
+
+    def test_a_secret_that_cannot_be_looked_at_needs_no_mask(self, shown, home, monkeypatch):
+        monkeypatch.setattr(program_folders, "_SECRET", (f"shown/{UNREACHABLE}",))
+        (home / "shown").mkdir()
+        shown.show(f"{home}/shown")
+        assert (shown.masked_folders, shown.masked_files) == ((), ())
 
     @pytest.mark.parametrize(
         ("searched", "expected"),

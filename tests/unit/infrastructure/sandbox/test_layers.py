@@ -15,7 +15,7 @@ from cleveragents.domain.errors import SandboxError
 from cleveragents.infrastructure.git.repository import Blob, TreeChange
 from cleveragents.infrastructure.sandbox import copies, erasure, layers
 from cleveragents.infrastructure.sandbox.erasure import erase
-from cleveragents.infrastructure.sandbox.layers import Delta, Layers, delta_of, make_folders
+from cleveragents.infrastructure.sandbox.layers import Delta, Layers, Used, delta_of, make_folders
 from cleveragents.infrastructure.sandbox.sandbox import PlanTree
 from cleveragents.infrastructure.sandbox.upper import touched_paths
 from cleveragents.infrastructure.sandbox.workshop import Workshop
@@ -155,6 +155,154 @@ def test_clone_shares_blocks_where_the_disk_can(tmp_path, monkeypatch):
     copies._clone(str(tmp_path / "old"), str(tmp_path / "new"))
     assert len(asked) == 1
     assert (tmp_path / "new").exists()
+
+
+# -- layers on layers ----------------------------------------------------------------------
+
+
+def shown(lowers):
+    """What an overlay of these folders shows."""
+    found = {}
+    for lower in reversed(lowers):
+        for folder, folders, files in os.walk(lower):
+            for name in (*folders, *files):
+                path = Path(folder, name)
+                inside = str(path.relative_to(lower))
+                mode = os.lstat(path).st_mode
+                if not stat.S_ISDIR(mode) or found.get(inside) != "folder":
+                    found = {
+                        one: what
+                        for one, what in found.items()
+                        if not f"{one}/".startswith(f"{inside}/")
+                    }
+                if stat.S_ISDIR(mode):
+                    found[inside] = "folder"
+                elif not stat.S_ISCHR(mode):
+                    found[inside] = path.readlink() if path.is_symlink() else path.read_bytes()
+    return found
+
+
+def flat(world):
+    """The same, of a home that has no layers yet."""
+    home = world.root / ".cleveragents"
+    shutil.rmtree(home / "layers")
+    shop = Workshop(home)
+    try:
+        return shown(Layers(world.repository, shop).lowers(PlanTree(world.base, world.head)))
+    finally:
+        shop.close()
+
+
+def test_layer_of_a_step_holds_that_step_alone(world, workshop):
+    ours = Layers(world.repository, workshop)
+    world.move_head({f"many/{number}": file("one") for number in range(8)})
+    first, snapshot = ours.lowers(PlanTree(world.base, world.head))
+    world.move_head({"many/3": file("two"), "many/4": None})
+    lowers = ours.lowers(PlanTree(world.base, world.head))
+    assert lowers[1:] == (first, snapshot)
+    assert names(lowers[0] / "many") == ["3", "4"]
+    found = shown(lowers)
+    assert found["many/3"] == b"two"
+    assert "many/4" not in found
+    assert found == flat(world)
+
+
+def test_layers_are_at_most_the_logarithm_of_the_changes(world, workshop):
+    ours = Layers(world.repository, workshop)
+    world.move_head({f"many/{number}": file("one") for number in range(20)})
+    depths, written = [], 0
+    for number in range(16):
+        lowers = ours.lowers(PlanTree(world.base, world.head))
+        depths.append(len(lowers) - 1)
+        written += sum(len(files) for *_, files in os.walk(lowers[0]))
+        world.move_head({f"step{number}": file("new")})
+    assert max(depths) <= 5
+    assert written < 20 + 16 * 4
+    assert shown(ours.lowers(PlanTree(world.base, world.head))) == flat(world)
+
+
+def test_files_and_folders_may_take_each_others_place_from_layer_to_layer(world, workshop):
+    ours = Layers(world.repository, workshop)
+    many = {f"many/{number}": file("one") for number in range(30)}
+    world.move_head(many | {"swap": file("a file"), "fold/in/it": file("1"), "fold/too": file("2")})
+    ours.lowers(PlanTree(world.base, world.head))
+    for step in (
+        {"swap": None, "swap/deep/file": file("a folder"), "fold/in/it": None, "fold/too": None},
+        {"fold/other": file("back"), "swap/deep/file": None, "swap": file("again")},
+        {"dir/deep/file": None, "dir/other": None},
+        {"dir/other": file("back")},
+    ):
+        world.move_head(step)
+        lowers = ours.lowers(PlanTree(world.base, world.head))
+        assert len(lowers) > 2 or "dir/other" in step
+        assert shown(lowers) == expected_flat(world)
+
+
+def expected_flat(world):
+    """As `flat`, but with the layers kept for the next step."""
+    home = world.root / ".cleveragents"
+    (home / "layers").rename(home / "kept")
+    try:
+        (home / "layers").mkdir()
+        return flat(world)
+    finally:
+        shutil.rmtree(home / "layers")
+        (home / "kept").rename(home / "layers")
+
+
+def test_empty_folder_is_shown_as_if_there_had_been_no_step_in_between(world, workshop):
+    ours = Layers(world.repository, workshop)
+    many = {f"many/{number}": file("one") for number in range(30)}
+    world.move_head(many | {"hollow/nested/file": file("x")})
+    ours.lowers(PlanTree(world.base, world.head))
+    world.move_head({"hollow/nested/file": None})
+    assert "hollow/nested/deeper" in shown(ours.lowers(PlanTree(world.base, world.head)))
+    world.move_head({"hollow": file("a file")})
+    assert shown(ours.lowers(PlanTree(world.base, world.head)))["hollow"] == b"a file"
+    world.move_head({"hollow": None})
+    assert "hollow/nested/deeper" in shown(ours.lowers(PlanTree(world.base, world.head)))
+
+
+# -- what nobody stands on -----------------------------------------------------------------
+
+
+def test_sweep_keeps_what_the_used_stand_on(world, workshop):
+    ours = Layers(world.repository, workshop)
+    trees = []
+    for step in ({f"many/{number}": file() for number in range(9)}, {"a": file()}, {"b": file()}):
+        world.move_head(step)
+        trees.append(PlanTree(world.base, world.head))
+        ours.lowers(trees[-1])
+    workshop.do(lambda: ours.sweep(lambda: Used((trees[1],)), 0.0))
+    left = {one.name for one in (ours.home / "layers").iterdir() if one.is_dir()}
+    assert left == {f"{tree.base}-{tree.head}" for tree in trees[:2]}
+    assert len(names(ours.home / "layers")) == 4
+    assert names(ours.home / "snapshots") == [world.base, f"{world.base}.folders"]
+    assert len(ours.lowers(trees[1])) == 3
+
+
+def test_sweep_keeps_what_may_soon_be_used_until_it_is_old(world, workshop):
+    ours = Layers(world.repository, workshop)
+    world.move_head({"a": file()})
+    tree = PlanTree(world.base, world.head)
+    layer, snapshot = ours.lowers(tree)
+    workshop.do(lambda: ours.sweep(lambda: Used(newest=(tree,)), layer.stat().st_mtime - 1))
+    assert layer.is_dir()
+    assert snapshot.is_dir()
+    workshop.do(lambda: ours.sweep(lambda: Used(newest=(tree,)), layer.stat().st_mtime + 1))
+    assert names(ours.home / "layers") == []
+    assert names(ours.home / "snapshots") == [f"{world.base}.folders"]
+
+
+def test_nothing_is_swept_while_somebody_is_about_to_use_it(world, workshop):
+    ours = Layers(world.repository, workshop)
+    world.move_head({"a": file()})
+    with ours.in_use():
+        layer, _ = ours.lowers(PlanTree(world.base, world.head))
+        workshop.do(lambda: ours.sweep(Used, 0.0))
+        assert layer.is_dir()
+    workshop.do(lambda: ours.sweep(Used, 0.0))
+    assert not layer.exists()
 
 
 # -- the workshop --------------------------------------------------------------------------

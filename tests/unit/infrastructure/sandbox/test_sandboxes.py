@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+import sandboxkit
 from cleveragents.domain.errors import RequestError, SandboxError, StoreError
 from cleveragents.infrastructure.sandbox import sandbox_rows as rows
 from cleveragents.infrastructure.sandbox.owner import Owner, this_machine
+from cleveragents.infrastructure.sandbox.process_tree import MARK
 from cleveragents.infrastructure.sandbox.sandbox import SandboxState
 from cleveragents.testing import FrozenClock, Gate, run_together
 from sandboxkit import KINDS, Other, World, expected, file, plant, seen
@@ -409,6 +413,166 @@ def test_closed_manager_leaves_its_sandboxes_to_others(world, kind):
         assert (other.open(sandbox.id).path / "plain.txt").read_text() == "kept"
 
 
+# -- what sandboxes stood on ---------------------------------------------------------------
+
+
+def layers_of(world):
+    folder = world.root / ".cleveragents" / "layers"
+    return {one.name for one in folder.iterdir() if one.is_dir()} if folder.is_dir() else set()
+
+
+def overlay_or_skip(world):
+    manager = world.manager()
+    if (why := manager.available()["overlay"]) is not None:
+        manager.close()
+        pytest.skip(f"`overlay` is not available: {why}")
+    return manager
+
+
+def test_layers_go_with_the_last_sandbox_on_them_but_for_the_newest(world):
+    with overlay_or_skip(world) as manager:
+        made = []
+        for number in range(3):
+            world.move_head({"plain.txt": file(str(number))})
+            made += [manager.create("p", "n", number), manager.create("p", "m", number)]
+        assert len(layers_of(world)) == 3
+        manager.release(made[0].id, discard=True)
+        assert len(layers_of(world)) == 3
+        manager.release(made[1].id, discard=True)
+        assert len(layers_of(world)) == 2
+        for sandbox in made[2:]:
+            assert (sandbox.path / "plain.txt").read_text() in {"1", "2"}
+            manager.release(sandbox.id, discard=True)
+        assert layers_of(world) == {f"{world.base}-{world.head}"}
+
+
+def test_sandbox_on_layers_shows_what_a_copy_shows(world):
+    many = {f"many/{number}": file("one") for number in range(40)}
+    with overlay_or_skip(world) as manager, world.manager("copy") as copies:
+        for step in (
+            {**many, "swap": file("a file"), "fold/in/it": file("1")},
+            {"swap": None, "swap/deep/file": file("a folder"), "fold/in/it": None},
+            {"fold/other": file("back"), "many/1": None, "run.sh": file("changed", 0o100755)},
+            {"swap/deep/file": None, "swap": file("again"), "many/1": file("two")},
+        ):
+            world.move_head(step)
+            sandbox = manager.create("p", "n", 1)
+            assert seen(sandbox.path) == seen(copies.create("p", "n", 1).path)
+        assert len(sandbox.ground.lowers) > 2
+        (sandbox.path / "many" / "1").unlink()
+        assert sandbox.touched() == ("many/1",)
+
+
+def test_release_is_not_refused_for_a_layer_that_cannot_be_deleted(world, monkeypatch, caplog):
+    def busy(*_):
+        raise OSError("busy")
+
+    with overlay_or_skip(world) as manager:
+        world.move_head({"plain.txt": file("moved")})
+        sandbox = manager.create("p", "n", 1)
+        monkeypatch.setattr("cleveragents.infrastructure.sandbox.layers.Layers.sweep", busy)
+        manager.release(sandbox.id, discard=True)
+        assert manager.list() == ()
+    assert "stood on is not deleted yet" in caplog.text
+
+
+def test_collection_deletes_what_no_plan_has_stood_on_for_a_day(world):
+    clock = FrozenClock(datetime.now(UTC))
+    with overlay_or_skip(world), world.manager("overlay", clock=clock) as manager:
+        world.move_head({"plain.txt": file("moved")})
+        sandbox = manager.create("p", "n", 1)
+        snapshot = world.root / ".cleveragents" / "snapshots" / world.base
+        clock.advance(2 * 86_400)
+        manager.collect_garbage(refuse)
+        assert (sandbox.path / "binary").read_bytes() == bytes(range(256))
+        manager.release(sandbox.id, discard=True)
+        manager.collect_garbage(refuse)
+        assert layers_of(world) == set()
+        assert not snapshot.exists()
+        assert seen(manager.create("p", "n", 2).path)["plain.txt"] == ("file", False, b"moved")
+
+
+def test_layer_is_not_deleted_under_a_sandbox_that_is_being_made(world, monkeypatch):
+    """The other collects after the mount, and before the row that tells of it."""
+    plain = rows.add
+    with overlay_or_skip(world) as manager, world.manager() as other:
+        world.move_head({"plain.txt": file("moved")})
+
+        def late(*arguments):
+            other.collect_garbage(refuse)
+            return plain(*arguments)
+
+        monkeypatch.setattr(rows, "add", late)
+        sandbox = manager.create("p", "n", 1)
+        assert (sandbox.path / "plain.txt").read_text() == "moved"
+        assert layers_of(world) == {f"{world.base}-{world.head}"}
+
+
+# -- what dead processes left running ------------------------------------------------------
+
+LEAVES_A_COMMAND = """
+import sys
+from pathlib import Path
+from cleveragents.infrastructure.sandbox.command import Command, CommandRunner
+from sandboxkit import World
+world = World.open(Path(sys.argv[1]))
+manager = world.manager("copy")
+sandbox = manager.create("p", "n", 1)
+script = "echo $$ > pid; echo started >&2; exec sleep 600"
+CommandRunner("off").run(
+    Command(("sh", "-c", script)),
+    sandbox.place,
+    on_output=lambda _: print("started", flush=True),
+)
+"""
+
+
+def test_commands_of_the_dead_are_ended_before_their_sandbox_is_sealed(world):
+    tests = Path(sandboxkit.__file__).parent
+    with subprocess.Popen(
+        [sys.executable, "-c", LEAVES_A_COMMAND, world.root],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(tests)},
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"started\n"
+        other.kill()
+    alive = []
+    with world.manager("copy") as manager:
+
+        def salvage(sandbox):
+            pid = int((sandbox.path / "pid").read_text())
+            alive.append(is_running(pid))
+            if alive[-1]:
+                os.kill(pid, signal.SIGKILL)
+            manager.mark_sealed(sandbox.id, "c")
+
+        manager.collect_garbage(salvage)
+    assert alive == [False]
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes() != b""
+    except OSError:
+        return False
+
+
+def test_commands_of_a_process_that_lives_are_not_ended(world):
+    """It closed its sandboxes, and may have others."""
+    mark = f"{Owner.here().process}-feed"
+    command = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK: mark})
+    try:
+        with world.manager("copy") as manager:
+            manager.create("p", "n", 1)
+        with world.manager("copy") as manager:
+            manager.collect_garbage(sealer(manager, []))
+        assert is_running(command.pid)
+    finally:
+        command.kill()
+        command.wait()
+
+
 # -- leases --------------------------------------------------------------------------------
 
 
@@ -627,3 +791,9 @@ def test_environment_of_the_user_is_there_for_commands_to_read(world, manager):
     assert sandbox.place.shared == (".venv",), "a command left the folder that it saw it in"
     (sandbox.path / ".venv" / "own").write_text("the attempt's own")
     assert sandbox.place.shared == ()
+
+
+def test_no_sandbox_leads_into_our_repository(world, manager):
+    sandbox = manager.create("p", "n", 1)
+    assert ".git" not in seen(sandbox.path)
+    assert not (world.repository.folder / "worktrees").exists()
