@@ -1,10 +1,10 @@
 """A process that applies many changes to a tree, or recovers it, until somebody kills it.
 
-Run as `python applier.py ROOT FILES STATE apply|recover|fail|bare [POINT N]`: it says `begin`
+Run as `python applier.py ROOT FILES STATE apply|wait|recover|fail|bare [POINT N]`: it says `begin`
 when it starts and `end` when it is done. The tree has two states, `a` and `b`, and it leads to
 the named one. With a named point, or `any`, it kills itself at the n-th time it gets there.
-`fail` lets the last step of the flip fail, so that all is taken back; `bare` is the planted bug,
-an apply without a journal.
+`wait` looks at the tree, and applies when it gets a line. `fail` lets the last step of the flip
+fail, so that all is taken back. `bare` is the planted bug, an apply without a journal.
 """
 
 from __future__ import annotations
@@ -133,6 +133,8 @@ def main() -> None:
     else:
         wishes = targets(root, wanted(int(files), state))
         say("begin")
+        if what == "wait":
+            sys.stdin.readline()
         try:
             tree.apply("p1", wishes, note=NOTE)
         except PlanError as error:

@@ -54,6 +54,7 @@ class Ground:
         arguments = [FOLDER / "applier.py", self.root, self.files, self.to, *words]
         return subprocess.Popen(
             [sys.executable, *map(str, arguments)],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -185,9 +186,13 @@ def test_these_checks_catch_an_apply_without_a_journal(tmp_path):
 
 
 def test_two_processes_apply_one_after_the_other(ground):
-    processes = [ground.start("apply") for _ in range(2)]
+    processes = [ground.start("wait") for _ in range(2)]
     for process in processes:
         begun(process)
+    # Both have looked at the old tree by now.
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
     words = sorted(finish(process) for process in processes)
     # The second compared with the old tree, so it is refused; or it waited too long.
     assert words in ([["CA4102", "end"], ["end"]], [["CA4104", "end"], ["end"]])
