@@ -12,6 +12,8 @@ nox.options.sessions = ["lint", "types", "tests", "proofs", "free_threaded"]
 nox.options.reuse_existing_virtualenvs = True
 
 PYPROJECT = nox.project.load_toml("pyproject.toml")
+# Shows where every thread stands, and ends: a run that waits for ever tells nothing.
+A_TEST_THAT_HANGS = ("--timeout=180", "--timeout-method=thread")
 FREE_THREADED = next(filter(shutil.which, ("python3.14t", "python3.13t")), None)
 
 
@@ -40,7 +42,7 @@ def tests(session: nox.Session) -> None:
     """Run pytest, behave and Robot on the built wheel, and demand their coverage together."""
     session.install(*group("tests"), ".")
     session.run("coverage", "erase")
-    pytest = ("pytest", "-q", "-n", "2")
+    pytest = ("pytest", "-q", "-n", "2", *A_TEST_THAT_HANGS)
     session.run("coverage", "run", "-m", *pytest, "tests/unit", "tests/tidy", *session.posargs)
     # Races and kills show nothing that is not covered, and a tracer would change their timing.
     session.run(*pytest, "tests/stress", "tests/crash", *session.posargs)
@@ -56,7 +58,8 @@ def tests(session: nox.Session) -> None:
 def proofs(session: nox.Session) -> None:
     """Explore the interleavings of every pair of calls; the planted bugs must be found."""
     session.install(*group("proofs"), ".")
-    session.run("frontrun", "pytest", "-q", "-n", "2", "tests/proofs", *session.posargs)
+    pytest = ("pytest", "-q", "-n", "2", *A_TEST_THAT_HANGS)
+    session.run("frontrun", *pytest, "tests/proofs", *session.posargs)
 
 
 @nox.session(python=FREE_THREADED or False)

@@ -561,6 +561,9 @@ def act(folder, deed, tool):
     """Do one thing to the files, or fail at it as commands do."""
     what, path, other, data = deed
     place = folder / path
+    if place.is_fifo() and what in {"write", "tool"}:
+        # Whoever opens a pipe that nobody reads waits for ever.
+        raise BrokenPipeError(path)
     if what == "write":
         put(folder, path, data)
     elif what == "remove":
