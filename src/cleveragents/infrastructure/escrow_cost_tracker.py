@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 FLUSH_S: Final = 0.05
 #: How long a caller waits for idle money of other processes before it is refused.
 PATIENCE_S: Final = 2.0
-#: How long to look away while another thread moves a reservation.
+#: How long to look away while another thread moves a reservation or writes bills.
 _MOVING_S: Final = 0.001
 #: How many calls of the size asked for a slice is meant to serve, far from a limit.
 _CALLS: Final = 2_000
@@ -202,19 +202,9 @@ class EscrowCostTracker(DurableCostTracker):
     def flush(self) -> None:
         """Write every bill that was told before this call."""
         with self._slices_lock:
-            owing = [one for one in self._slices.values() if one.owed]
+            owing = [one for one in self._slices.values() if one.owed or one.writing]
         for one in owing:
-            with self._slices_lock:
-                owed, calls = one.owed, one.calls
-                one.owed = one.calls = 0
-            try:
-                notices = self._store.write(slices.draw(one.part, owed, calls, self._clock()))
-            except BaseException:
-                with self._slices_lock:
-                    one.owed += owed
-                    one.calls += calls
-                raise
-            self._tell(notices)
+            self._write_bills(one)
 
     def close(self) -> None:
         """Write every bill, give all slices back, and stop."""
@@ -223,6 +213,34 @@ class EscrowCostTracker(DurableCostTracker):
         self._settle_up()
         self._settle_up()  # what was still in use at the first is idle now, and ends
         super().close()
+
+    def _write_bills(self, one: Slice) -> None:
+        owed, calls = self._bills_of(one)
+        if not owed:
+            return
+        written = False
+        try:
+            notices = self._store.write(slices.draw(one.part, owed, calls, self._clock()))
+            written = True
+        finally:
+            with self._slices_lock:
+                one.writing = False
+                if not written:
+                    one.owed += owed
+                    one.calls += calls
+        self._tell(notices)
+
+    def _bills_of(self, one: Slice) -> tuple[int, int]:
+        """Take what a slice owes, to be written; wait while another thread writes."""
+        while True:
+            with self._slices_lock:
+                if not one.writing:
+                    owed, calls = one.owed, one.calls
+                    one.owed = one.calls = 0
+                    one.writing = owed > 0
+                    return owed, calls
+            # They are neither owed nor in the store yet, which takes one commit.
+            self._stopping.wait(_MOVING_S)
 
     def _settle_up(self) -> None:
         self.flush()

@@ -22,7 +22,7 @@ _OPEN = State.OPEN
 class Slice:
     """Money that this process drew for one set of scopes."""
 
-    __slots__ = ("calls", "free", "growing", "held", "owed", "part", "used")
+    __slots__ = ("calls", "free", "growing", "held", "owed", "part", "used", "writing")
 
     def __init__(self, keys: tuple[str, ...]) -> None:
         name = f"s-{secrets.token_hex(8)}"
@@ -33,11 +33,13 @@ class Slice:
         self.calls = 0
         self.growing = 0  # callers that draw more for it right now
         self.used = True  # since the last flush
+        self.writing = False  # bills of it, right now
 
     @property
     def is_over(self) -> bool:
         """Say whether nobody needs it any more."""
-        return not (self.used or self.growing or self.free or self.held or self.owed)
+        needs = (self.used, self.growing, self.free, self.held, self.owed, self.writing)
+        return not any(needs)
 
 
 class SliceReservation(Reservation):

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import threading
+from decimal import Decimal
+
 import pytest
 
 from cleveragents.domain.budget import Scopes
@@ -42,6 +45,34 @@ def test_many_calls_need_few_writes(store):
         tracker.flush()
         assert events(store, "money.drawn") == 1
         assert tracker.spend_by("plan") == {"p": Money.of(1)}
+
+
+def test_bills_that_another_thread_writes_right_now_are_counted(store, monkeypatch):
+    """They are neither owed nor in the store: whoever asks waits for them."""
+    held, seen = threading.Event(), threading.Event()
+    with quiet(store, daily_budget=1) as tracker:
+        tracker.reserve("0.10").settle("0.10")
+        (source,) = tracker._slices.values()
+        blocker = store.submit(lambda _: held.wait(30))
+        flusher = threading.Thread(target=tracker.flush)
+        flusher.start()
+        while not source.writing and source.owed:
+            threading.Event().wait(0.001)
+        monkeypatch.setattr(tracker._stopping, "wait", lambda _: seen.set())
+        asked = []
+
+        def ask():
+            asked.append(tracker.get_daily_spend())
+            seen.set()
+
+        asker = threading.Thread(target=ask)
+        asker.start()
+        assert seen.wait(30)
+        held.set()
+        for one in (flusher, asker):
+            one.join(30)
+        blocker.result()
+        assert asked == [Decimal("0.10")]
 
 
 def test_slices_shrink_near_the_limit_so_that_others_find_something(store):
