@@ -60,8 +60,7 @@ class World:
         """What a perfect clean-up has removed: folders of the dead, and half-made things."""
         home = self.root / ".cleveragents"
         parts = [*home.glob("snapshots/*.part"), *home.glob("layers/*.part")]
-        folders = [*home.glob("sandboxes/*/*"), *home.glob("git/worktrees/*")]
-        return sorted(str(one.relative_to(home)) for one in (*parts, *folders))
+        return sorted(str(one.relative_to(home)) for one in (*parts, *home.glob("sandboxes/*/*")))
 
 
 def file(text: str | bytes = "", mode: int = 0o100644) -> Write:

@@ -95,6 +95,7 @@ class PlanChanges:
         self.home = made_home(self.root)
         check_own(self.home)
         self.store = store
+        self.clock = clock
         self.repository = GitRepository(self.root, self.home)
         self.changesets = SqliteChangesetStore(store, clock=clock)
         self.trees = PlanTrees(store, self.repository, clock=clock)
@@ -127,7 +128,10 @@ class Workspace:
             self.changes = PlanChanges(root, store, clock=chosen.clock)
             self.recovered = self.changes.applies.recover()
             self._harvest = Harvest(
-                self.changes.repository, self.changes.changesets, self.changes.trees
+                self.changes.repository,
+                self.changes.changesets,
+                self.changes.trees,
+                clock=chosen.clock,
             )
             self._runner = CommandRunner(
                 chosen.confinement, readable=chosen.readable, on_notice=chosen.on_notice
@@ -146,6 +150,10 @@ class Workspace:
         """Take the user's tree as it stands, uncommitted work included, as the plan's base."""
         tree = self.changes.trees.begin(plan_id)
         self.sandboxes.prepare(tree.base)
+
+    def check_commands(self) -> None:
+        """Refuse, with CA5006, where commands must be confined and cannot be."""
+        self._runner.check()
 
     @contextmanager
     def attempt(

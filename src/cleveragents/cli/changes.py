@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleveragents.cli import output, state
+from cleveragents.cli.cautions import Cautions
 from cleveragents.cli.table import one_line, table
 from cleveragents.domain.budget import zone_of
 from cleveragents.domain.conflict import ConflictState
@@ -254,11 +255,14 @@ def _show_plans(changes: PlanChanges, *, as_json: bool) -> None:
 def _show_plan(changes: PlanChanges, plan: str, *, as_json: bool) -> None:
     merges, applies = changes.trees.merges(plan), changes.applies.applies(plan)
     counts = file_counts(changes.repository, merges)
+    cautions = Cautions.of(changes, plan)
     if as_json:
         for row, files in zip(merges, counts, strict=True):
             output.record(_merge_record(row, files))
         for one in applies:
             output.record(apply_record(one))
+        for caution in cautions.records():
+            output.record(caution)
         return
     rows = [
         (row.changeset_id, row.actor or "-", row.node or "-", row.state, str(files))
@@ -270,6 +274,7 @@ def _show_plan(changes: PlanChanges, plan: str, *, as_json: bool) -> None:
         of = "" if one.of_apply is None else f" of {one.of_apply}"
         when = f"{datetime.fromtimestamp(one.at, zone):%Y-%m-%d %H:%M:%S}"
         output.data(f"{one.kind} {one.id}{of}: {counted(one.files, 'file')}, {when}")
+    cautions.tell()
 
 
 def _merge_record(row: MergeRow, files: int) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from cleveragents.cli import output
+from cleveragents.cli.cautions import Cautions
 from cleveragents.cli.changes import apply_record, counted, opened_for, selection_of
 from cleveragents.cli.interrupted import tell_rescued
 from cleveragents.cli.table import one_line
@@ -36,6 +37,8 @@ def apply(options: Namespace) -> int:
         commits = UserCommits(changes.repository)
         if as_git:
             commits.check(prospect, branch=options.branch)
+        if not getattr(options, "warned", False):  # a run tells them itself, before it asks
+            Cautions.of_changes(changes, plan, prospect.after, prospect.changes).tell()
         if options.commit and not options.dry_run and prospect.idle:
             _commit_left_over(changes, prospect, commits, options)
         elif options.dry_run or prospect.idle:

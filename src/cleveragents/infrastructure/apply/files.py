@@ -36,6 +36,10 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXE
 # On macOS a plain fsync leaves the data in the drive's own memory.
 _FULL_FSYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+# Not those that vouch for a content, such as capabilities and signatures.
+_KEPT: Final = ("user.", "system.posix_acl_access", "security.selinux")
+# Refused, not known here, or gone in the meantime.
+_NOT_GIVEN: Final = frozenset({errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENODATA})
 
 
 class Files:
@@ -96,6 +100,27 @@ class Files:
             return written
         finally:
             os.close(handle)
+
+    def keep_attributes(self, old: Place, new: Place) -> None:
+        """Give a new file what is kept beside the content of an old one, such as access lists.
+
+        What we may not give is let go, and so is what vouches for the old content.
+        """
+        self.reach("call:attributes")
+        source, target = _by_handle(old), _by_handle(new)
+        names = [one for one in _attributes(source) if one.startswith(_KEPT)]
+        if not names:
+            return
+        mode = stat.S_IMODE(os.stat(new[1], dir_fd=new[0], follow_symlinks=False).st_mode)
+        for name in names:
+            try:
+                value = os.getxattr(source, name, follow_symlinks=False)
+                os.setxattr(target, name, value, follow_symlinks=False)
+            except OSError as error:
+                if error.errno not in _NOT_GIVEN:
+                    raise
+        # An access list brings the bits of the old file with it.
+        os.chmod(new[1], mode, dir_fd=new[0])
 
     def append(self, place: Place, data: bytes) -> None:
         """Add to a small file, durably."""
@@ -216,6 +241,18 @@ class Files:
         """Say whether two names are those of one file."""
         first, second = self.status(one), self.status(other)
         return first is not None and second is not None and os.path.samestat(first, second)
+
+
+def _by_handle(place: Place) -> str:
+    """Spell a place as a path: attributes cannot be asked for by a folder's handle."""
+    return f"/proc/self/fd/{place[0]}/{place[1]}"
+
+
+def _attributes(path: str) -> list[str]:
+    """Return the names of a file's attributes; none where the system has none, or no such path."""
+    with suppress(OSError, AttributeError):
+        return os.listxattr(path, follow_symlinks=False)
+    return []
 
 
 def _link(source: Place, target: Place) -> None:

@@ -141,7 +141,19 @@ class Staging:
             rights = Rights(target.permissions, target.owner)
             write = self._files.link_to if target.is_symlink else self._files.write
             after = Signature.of(write(place, target.after, rights))
+            if target.owner is not None and not target.is_symlink:
+                self._keep_attributes(target.path, place)
         return Operation(target.path, stage, slot, target.expected, after)
+
+    def _keep_attributes(self, path: str, place: Place) -> None:
+        folder, _, name = path.rpartition("/")
+        try:
+            old = (self._folders.open(folder), name)
+        except OSError as error:
+            if error.errno not in _ON_THE_WAY:
+                raise
+            return  # it is gone, which the survey will tell
+        self._files.keep_attributes(old, place)
 
     def _stage_for(self, folder: str) -> int:
         """Choose the staging folder on the device where a folder is, or will be."""

@@ -9,24 +9,26 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from cleveragents.domain.changeset import ChangeEntry, FileMode
+from cleveragents.domain.changeset import ChangeEntry, ChangeKind, FileMode
 from cleveragents.domain.errors import PlanError, SandboxError
 from cleveragents.domain.net_change import net_changes
 from cleveragents.domain.paths import escape, folders_of
 from cleveragents.infrastructure.git.repository import Write
-from cleveragents.infrastructure.git.user_repository import UserRepository
+from cleveragents.infrastructure.git.user_repository import UserRepository, is_repository
 from cleveragents.infrastructure.sandbox.confined_tree import ConfinedTree, is_temporary
 from cleveragents.infrastructure.sandbox.upper import closed_folders, is_closed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from cleveragents.application.ports import ChangesetStore
-    from cleveragents.domain.changeset import Changeset
+    from cleveragents.domain.changeset import Changeset, Content
     from cleveragents.domain.net_change import NetChange
     from cleveragents.infrastructure.changes.plan_trees import PlanTrees
     from cleveragents.infrastructure.git.repository import Blob, GitRepository, TreeChange
@@ -55,11 +57,17 @@ class Harvest:
     """
 
     def __init__(
-        self, repository: GitRepository, changesets: ChangesetStore, trees: PlanTrees
+        self,
+        repository: GitRepository,
+        changesets: ChangesetStore,
+        trees: PlanTrees,
+        *,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._repository = repository
         self._changesets = changesets
         self._trees = trees
+        self._clock = clock
 
     def seal(self, sandbox: Sandbox, changeset_id: str) -> Changeset:
         """Record what the sandbox holds beyond the changeset, finish that, and hand it in."""
@@ -78,20 +86,25 @@ class Harvest:
         if changeset.finished and entries:
             raise _finished_too_early(changeset, entries)
         if not changeset.finished:
-            self._changesets.record(changeset_id, *entries)
+            now = self._clock()
+            timed = [replace(entry, at=now) for entry in entries]
+            self._changesets.record(changeset_id, *timed)
             self._changesets.finish(changeset_id)
-            changeset = self._changesets.get(changeset_id)
+            # As the store has it by now; to read large contents again would take its time.
+            changeset = replace(changeset, entries=(*changeset.entries, *timed), finished=True)
         self._trees.seal(sandbox.plan, changeset_id, sandbox.commit, shown, left_out)
         return changeset
 
     def _told(self, start: str, changeset: Changeset, by: str) -> str:
         """Return a commit of what the changeset says, over what the attempt started from."""
-        changes = net_changes(changeset.entries)
-        if not changes:
-            return start
+        changes, same = net_changes(changeset.entries), _edited(changeset.entries)
         names = [change.before.path for change in changes if change.before]
-        writes = _writes(changes, self._repository.files(start, names))
-        return self._repository.commit(start, writes, by=by)
+        known = self._repository.files(start, [*names, *same])
+        writes = _writes(changes, known)
+        # Edited to and fro, a file that a command had made before is still new.
+        for path in same.keys() - writes.keys() - known.keys():
+            writes[path] = Write(FileMode.REGULAR, same[path].data)
+        return self._repository.commit(start, writes, by=by) if writes else start
 
     def _shown(
         self, sandbox: Sandbox, changeset: Changeset, told: str, by: str
@@ -135,7 +148,7 @@ class Harvest:
         return self._repository.commit(told, writes, by=by) if writes else told, left_out
 
     def _light(self, write: Write) -> Write:
-        """Keep a large content at once: it need not wait in memory, nor be packed twice."""
+        """Keep a large content at once: it need not be packed twice."""
         if len(write.data) < _LARGE_BYTES:
             return write
         return Write(write.mode, oid=self._repository.keep(write.data))
@@ -145,9 +158,9 @@ class Harvest:
 
         It was made inside the sandbox, or it is one in the user's tree, which is left alone.
         """
-        root, ways = self._repository.root, {path: _on_the_way(path) for path in paths}
+        ways = {path: _on_the_way(path) for path in paths}
         places = {place for way in ways.values() for place in way}
-        made = {place for place in places if _is_repository(sandbox.path, place)}
+        made = {place for place in places if is_repository(sandbox.path, place)}
         if made:
             # A folder whose files are part of the tree stays so, whatever is put beside them.
             made.difference_update(*map(folders_of, self._repository.files(told)))
@@ -155,8 +168,7 @@ class Harvest:
             start = self._repository.files(sandbox.commit)
             places.difference_update(start, *map(folders_of, start))
         if places:
-            links = UserRepository(root).submodules()
-            made |= {one for one in places if one in links or _is_repository(root, one)}
+            made |= UserRepository(self._repository.root).others(places)
         found = {path: [one for one in way if one in made] for path, way in ways.items()}
         return {path: way[0] for path, way in found.items() if way}
 
@@ -205,13 +217,6 @@ def _is_file(folder: Path, path: str) -> bool:
     return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
 
 
-def _is_repository(folder: Path, path: str) -> bool:
-    inside = f"{folder}/{path}/.git"
-    if not (os.path.isfile(inside) or os.path.isfile(f"{inside}/HEAD")):  # noqa: PTH113  # as above
-        return False
-    return not any(os.path.islink(folder / one) for one in _on_the_way(path))  # noqa: PTH114  # as above
-
-
 def _taken(tree: ConfinedTree, path: str) -> Write:
     """Read a file as it shall be kept; CA5001 or CA5007 say why it cannot be."""
     place = tree.folder / path
@@ -245,6 +250,18 @@ def _writes(changes: Iterable[NetChange], before: Mapping[str, Blob]) -> dict[st
             # Of a file that was ignored and moved unread nothing is known, until the disk is read.
             writes[new.path] = Write(mode, new.content.data if new.content else b"")
     return writes
+
+
+def _edited(entries: Iterable[ChangeEntry]) -> dict[str, Content]:
+    """Return the files that were edited and are still where they were, as they were left."""
+    found: dict[str, Content] = {}
+    for entry in entries:
+        if entry.kind is ChangeKind.MODIFY and entry.after is not None:
+            found[entry.path] = entry.after
+        elif entry.kind is not ChangeKind.MODE:
+            for path in (entry.path, entry.old_path):
+                found.pop(path or "", None)
+    return found
 
 
 def _entry(change: TreeChange, contents: Mapping[str, bytes]) -> list[ChangeEntry]:

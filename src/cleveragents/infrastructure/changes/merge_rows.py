@@ -40,6 +40,15 @@ class MergeRow:
     head: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A path that a sealed changeset could not take."""
+
+    changeset_id: str
+    path: str
+    reason: str
+
+
 _MERGES: Final = (
     "SELECT m.changeset, m.plan, c.actor, c.node, c.attempt, m.start, m.theirs, m.state, m.merged,"
     " m.head FROM merges m JOIN changesets c ON c.id = m.changeset"
@@ -78,6 +87,16 @@ def left_out_rows(source: Source, changeset_id: str) -> dict[str, str]:
     found = source.execute(f"{query} AND kind = ? ORDER BY seq", (plain(changeset_id), LEFT_OUT))
     told = [json.loads(body) for (body,) in found]
     return {one["path"]: one["reason"] for one in told if one["changeset"] == changeset_id}
+
+
+def left_out_of_plan(source: Source, plan_id: str) -> tuple[LeftOut, ...]:
+    """Return what the changesets of a plan could not take, but for those that were rejected."""
+    query = (
+        "SELECT body FROM events WHERE plan = ? AND kind = ? AND json_extract(body, '$.changeset')"
+        " IN (SELECT changeset FROM merges WHERE state != 'rejected') ORDER BY seq"
+    )
+    told = [json.loads(body) for (body,) in source.execute(query, (plain(plan_id), LEFT_OUT))]
+    return tuple(LeftOut(one["changeset"], one["path"], one["reason"]) for one in told)
 
 
 def check_of_plan(source: Source, changeset_id: str, plan_id: str) -> None:

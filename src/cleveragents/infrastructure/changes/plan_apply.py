@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from cleveragents.domain.changeset import FileMode
 from cleveragents.domain.changeset_rules import short_id
 from cleveragents.domain.errors import ConflictError, PlanError, RequestError
+from cleveragents.domain.paths import folders_of
 from cleveragents.infrastructure.apply.survey import signatures
 from cleveragents.infrastructure.apply.target import Target
 from cleveragents.infrastructure.apply.tree_apply import TreeApply
@@ -25,10 +26,12 @@ from cleveragents.infrastructure.changes.selection import (
     shown,
 )
 from cleveragents.infrastructure.git.merge import clashing_lines
+from cleveragents.infrastructure.git.user_repository import UserRepository
 from cleveragents.infrastructure.stored_text import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from cleveragents.domain.conflict import Lines
     from cleveragents.infrastructure.apply.target import Recovered, Signature
@@ -264,6 +267,7 @@ class PlanApply:
             again = self._repository.snapshot(base)
             if self._repository.tree_of(again) == self._repository.tree_of(user):
                 _refuse_strangers(changes, seen)
+                _refuse_others(self._repository.root, changes)
                 idle = errand.kind == "apply" and base == wanted
                 return Prospect(errand, user, after, changes, seen, idle)
             user = again
@@ -345,6 +349,21 @@ def _refuse_strangers(changes: tuple[TreeChange, ...], seen: tuple[Signature | N
                 code="CA4102",
                 facts={"path": shown(change.path).strip("`")},
                 hint="Move the file away, then apply again",
+            )
+
+
+def _refuse_others(root: Path, changes: tuple[TreeChange, ...]) -> None:
+    """Refuse to write into another repository, which may have come after the plan's changes."""
+    ways = {one.path: [*folders_of(one.path), one.path] for one in changes if one.old is None}
+    others = UserRepository(root).others(place for way in ways.values() for place in way)
+    for path, way in ways.items():
+        for place in others.intersection(way):
+            raise PlanError(
+                f"{shown(place)} is a repository of its own by now, and the plan makes"
+                f" {shown(path)} in it; nothing was changed",
+                code="CA4108",
+                facts={"repository": shown(place).strip("`"), "path": shown(path).strip("`")},
+                hint="Move the repository away, or apply the other files with `--path`",
             )
 
 

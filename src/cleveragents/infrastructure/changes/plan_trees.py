@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cleveragents.domain.conflict import Lines
-    from cleveragents.infrastructure.changes.merge_rows import MergeRow
+    from cleveragents.infrastructure.changes.merge_rows import LeftOut, MergeRow
     from cleveragents.infrastructure.git.repository import GitRepository
     from cleveragents.infrastructure.sandbox.sandbox import PlanTree
     from cleveragents.infrastructure.store import Store, Transaction
@@ -130,6 +130,11 @@ class PlanTrees:
         """Return the paths that a sealed changeset could not take, each with the reason."""
         with self._store.read() as connection:
             return rows.left_out_rows(connection, changeset_id)
+
+    def left_out_of(self, plan_id: str) -> tuple[LeftOut, ...]:
+        """Return the paths that changesets of a plan could not take, unless they are rejected."""
+        with self._store.read() as connection:
+            return rows.left_out_of_plan(connection, plan_id)
 
     def is_sealed(self, changeset_id: str) -> bool:
         """Tell whether a changeset was handed in, whatever became of it since."""

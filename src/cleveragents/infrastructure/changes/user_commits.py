@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Final
 from cleveragents.domain.errors import PlanError, RequestError, SandboxError, SetupError
 from cleveragents.domain.paths import folders_of
 from cleveragents.infrastructure.changes.selection import shown
-from cleveragents.infrastructure.git.program import foreign_environment, run_git
+from cleveragents.infrastructure.git.program import (
+    UNARMED,
+    configured,
+    foreign_environment,
+    run_git,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,10 +29,17 @@ if TYPE_CHECKING:
     from cleveragents.infrastructure.changes.plan_apply import Prospect
     from cleveragents.infrastructure.git.repository import GitRepository
 
-# No hook of the user's runs, no daemon is started, no index is refreshed by the way.
-_QUIET: Final = {"core.hooksPath": os.devnull, "core.fsmonitor": "false"}
 # In a folder of ours, files have the modes that they shall have.
-_OWN_FOLDER: Final = {**_QUIET, "core.fileMode": "true", "core.symlinks": "true"}
+_OWN_FOLDER: Final = {**UNARMED, "core.fileMode": "true", "core.symlinks": "true"}
+# What git leaves in its folder while something is unfinished, and how a user ends that.
+_UNFINISHED: Final = {
+    "MERGE_HEAD": ("merge", "git merge --abort"),
+    "rebase-merge": ("rebase", "git rebase --abort"),
+    "rebase-apply": ("rebase", "git rebase --abort"),
+    "CHERRY_PICK_HEAD": ("cherry-pick", "git cherry-pick --abort"),
+    "REVERT_HEAD": ("revert", "git revert --abort"),
+    "BISECT_START": ("bisect", "git bisect reset"),
+}
 # Who commits may be told by variables too.
 _IDENTITY: Final = ("GIT_AUTHOR_", "GIT_COMMITTER_")
 _WITHOUT: Final = "apply without `--commit` and `--branch`"
@@ -61,6 +73,7 @@ class UserCommits:
         self._head()
         self._check_identity()
         if branch is None:
+            self._check_finished()
             self._check_index()
         else:
             self._check_branch(branch)
@@ -97,6 +110,19 @@ class UserCommits:
                     code="CA5101",
                     hint="Run `git config --global user.name NAME`"
                     " and `git config --global user.email ADDRESS`",
+                )
+
+    def _check_finished(self) -> None:
+        """Refuse while git is in the middle of something, of which our commit would be no part."""
+        asked = [word for name in _UNFINISHED for word in ("--git-path", name)]
+        places = os.fsdecode(self._git("rev-parse", *asked)).splitlines()
+        for place, (what, command) in zip(places, _UNFINISHED.values(), strict=True):
+            if os.path.lexists(self._root / place):
+                raise PlanError(
+                    f"Git is in the middle of a {what}; a commit would get into it",
+                    code="CA4112",
+                    facts={"unfinished": what, "found": place},
+                    hint=f"Finish it, or run `{command}` to give it up, or {_WITHOUT}",
                 )
 
     def _check_index(self) -> None:
@@ -206,7 +232,7 @@ class UserCommits:
             "GIT_WORK_TREE": os.fspath(files),
             "GIT_INDEX_FILE": f"{folder}/index",
         }
-        own = {**index, **_configured(_OWN_FOLDER)}
+        own = {**index, **configured(_OWN_FOLDER)}
         self._git("read-tree", head, env=own)
         gone = [change.path for change in prospect.changes if change.new is None]
         for verb, paths in (("--force-remove", gone), ("--add", made)):
@@ -245,24 +271,13 @@ class UserCommits:
         environment = {
             **foreign_environment(),
             **who,
-            **_configured(_QUIET),
+            **configured(UNARMED),
             "GIT_OPTIONAL_LOCKS": "0",
             "LC_ALL": "C",
             **(env or {}),
         }
         where = folder or self._root
         return run_git(arguments, environment, stdin=stdin, folder=where, fine=fine).stdout
-
-
-def _configured(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return settings for one run of git as variables."""
-    pairs = enumerate(settings.items())
-    told = {
-        name: text
-        for number, (key, value) in pairs
-        for name, text in ((f"GIT_CONFIG_KEY_{number}", key), (f"GIT_CONFIG_VALUE_{number}", value))
-    }
-    return {"GIT_CONFIG_COUNT": str(len(settings)), **told}
 
 
 def _names(paths: Iterable[str]) -> bytes:

@@ -6,19 +6,23 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
+from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cleveragents.domain.errors import SandboxError, SetupError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 #: The first version whose `merge-tree` merges whole commits without a working tree.
 VERSION_MIN: Final = (2, 38)
 
 _SAID_CHARS_MAX: Final = 500
+# Through a pipe, a content goes page by page.
+_PIPED_BYTES_MAX: Final = 1_000_000
 # Of git's variables those that say where its configuration is, and where repositories end.
 _HARMLESS: Final = (
     "GIT_CEILING_DIRECTORIES",
@@ -96,24 +100,41 @@ def run_git(
     fine: tuple[int, ...] = (0,),
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git once; an exit code that is not among the fine ones is refused with CA5101."""
-    ran = subprocess.run(
-        [git_program(), *arguments],
-        input=stdin,
-        env=environment,
-        cwd=folder,
-        capture_output=True,
-        check=False,
-    )
+    with _handed_over(stdin) as given:
+        ran = subprocess.run(
+            [git_program(), *arguments],
+            env=environment,
+            cwd=folder,
+            capture_output=True,
+            check=False,
+            **given,
+        )
     if ran.returncode not in fine:
         said = ran.stderr.decode("utf-8", "replace").strip()[-_SAID_CHARS_MAX:]
         raise refused(arguments[0], said)
     return ran
 
 
+@contextmanager
+def _handed_over(stdin: bytes) -> Iterator[dict[str, Any]]:
+    """Give git its input: through a pipe, or much of it as a file, which it reads as fast."""
+    if len(stdin) < _PIPED_BYTES_MAX:
+        yield {"input": stdin}
+        return
+    with tempfile.TemporaryFile() as file:
+        file.write(stdin)
+        file.seek(0)
+        yield {"stdin": file}
+
+
 def refused(verb: str, said: str) -> SandboxError:
     """Return the error for what git would not do."""
     lines = said.splitlines() or ["it did not say why"]
     told = next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1])
+    trust = re.search(r"^\s*(git config --global --add safe\.directory .+)$", said, re.MULTILINE)
     return SandboxError(
-        f"`git {verb}` refused: {told.rstrip('.')}", code="CA5101", facts={"git": said}
+        f"`git {verb}` refused: {told.rstrip('.')}",
+        code="CA5101",
+        facts={"git": said.strip()},
+        hint=trust and f"Run `{trust[1]}` if you trust whoever owns it",
     )

@@ -16,7 +16,9 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from cleveragents.infrastructure.git.complaints import left_out
 from cleveragents.infrastructure.git.ignore_lists import copy_ignore_lists
+from cleveragents.infrastructure.git.packing import packing_for
 from cleveragents.infrastructure.git.program import (
     UNARMED,
     clean_environment,
@@ -64,18 +66,6 @@ _CONFIGURATION: Final = b"""\
 _ATTRIBUTES: Final = b"* -text -eol -filter -ident -working-tree-encoding\n"
 # Thousands of new files go into one pack: a sixth of the time, a tenth of the room.
 _INTO_A_PACK: Final = configured({**UNARMED, "core.bigFileThreshold": "1"})
-# What `git add` says when it leaves something out; of these lines the second kind is as it should
-# be: repositories without a commit, pipes, sockets and devices are no part of a tree.
-_LEFT_OUT: Final = (
-    "error:",
-    "fatal:",
-    "warning: could not open directory",
-    "warning: unable to access",
-)
-_RIGHTLY: Final = (
-    "does not have a commit checked out",
-    "can only add regular files, symbolic links or git-directories",
-)
 _IGNORED: Final = ("ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
 _GITLINK: Final = b"160000"
 _NOWHERE: Final = b"0" * 40
@@ -222,7 +212,8 @@ class GitRepository:
 
     def keep(self, data: bytes) -> str:
         """Keep a content and return the id of its blob."""
-        return self.git("hash-object", "-w", "--stdin", stdin=data).decode().strip()
+        said = self.git("hash-object", "-w", "--stdin", stdin=data, env=packing_for(data))
+        return said.decode().strip()
 
     def tree_of(self, commit: str) -> str:
         """Return the id of a commit's tree: equal ids, equal files."""
@@ -318,15 +309,11 @@ class GitRepository:
         """Bring an index to what a folder holds, or refuse if not all of it can be read."""
         add = ("add", "--all", "--ignore-errors", "--", ".", f":(exclude,literal){self._own}")
         ran = self._run(add, environment, fine=(0, 1))
-        said = ran.stderr.decode("utf-8", "replace").splitlines()
-        left_out = [line for line in said if line.startswith(_LEFT_OUT)]
-        wrong = [line for line in left_out if not line.endswith(_RIGHTLY)]
-        if wrong:
-            raise refused("add", "\n".join(wrong))
+        some_left_out = left_out(os.fsdecode(ran.stderr), folder)
         listed = self._run(("ls-files", "-z", "--stage"), environment).stdout.split(b"\0")[:-1]
         staged = [entry.partition(b"\t") for entry in listed]
         gone = [name for about, _, name in staged if about[:6] == _GITLINK]
-        if left_out:
+        if some_left_out:
             # The index still holds what was there before them.
             gone += [name for _, _, name in staged if _is_no_file(folder, name)]
         self._forget(environment, gone)

@@ -20,7 +20,7 @@ from cleveragents.infrastructure.git.program import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 # Otherwise git could start a daemon that leaves files in the user's repository.
@@ -71,6 +71,14 @@ class UserRepository:
         links = [entry for entry in staged if entry.startswith(_GITLINK)]
         return {os.fsdecode(entry.partition(b"\t")[2]) for entry in links}
 
+    def others(self, places: Iterable[str]) -> set[str]:
+        """Return those folders at which another repository is, or a submodule belongs."""
+        asked = set(places)
+        if not asked:
+            return set()
+        links = self.submodules()
+        return {one for one in asked if one in links or is_repository(self._root, one)}
+
     def is_file(self, name: bytes) -> bool:
         """Say whether a name still leads to a file or a link, and not through a link."""
         path = os.fsdecode(name)
@@ -110,6 +118,14 @@ class UserRepository:
             # A repository that cannot be read is not the same as none.
             raise refused(arguments[0], ran.stderr.decode("utf-8", "replace"))
         return ran.stdout if ran.returncode == 0 else b""
+
+
+def is_repository(folder: Path, path: str) -> bool:
+    """Say whether a path in a folder is the top of a repository, and not behind a link."""
+    inside = f"{folder}/{path}/.git"
+    if not (os.path.isfile(inside) or os.path.isfile(f"{inside}/HEAD")):  # noqa: PTH113  # `Path.is_file` raises where we may not look
+        return False
+    return not any(os.path.islink(folder / one) for one in (*folders_of(path), path))  # noqa: PTH114  # as above
 
 
 def _seen_from(folders: Sequence[str], text: bytes) -> Iterator[bytes]:

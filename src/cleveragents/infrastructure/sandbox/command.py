@@ -78,6 +78,10 @@ class CommandRunner:
         self._readable = readable
         self._clock = clock
 
+    def check(self) -> None:
+        """Refuse, with CA5006, where no command can run as it must."""
+        self._confiner.bubblewrap()
+
     def run(
         self,
         command: Command,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from cleveragents.domain.errors import SandboxError
+from cleveragents.domain.errors import SetupError
 from cleveragents.domain.event import Notice, tell
 from cleveragents.infrastructure.sandbox.program_folders import (
     ProgramFolders,
@@ -23,6 +23,7 @@ from cleveragents.infrastructure.sandbox.program_folders import (
     hidden_folders,
     is_inside,
     search_path,
+    secrets_of_machine,
 )
 
 if TYPE_CHECKING:
@@ -89,9 +90,10 @@ class Bubblewrap:
         arguments += ["--dir", os.path.realpath(confined_home(view.home))]
         for path in shown.folders:
             arguments += ["--ro-bind", path, path]
-        for folder in shown.masked_folders:
+        folders, files = secrets_of_machine(apart=(*hidden, real, *map(str, view.readable)))
+        for folder in (*shown.masked_folders, *folders):
             arguments += ["--tmpfs", folder]
-        for file in shown.masked_files:
+        for file in (*shown.masked_files, *files):
             arguments += ["--ro-bind", os.devnull, file]
         # After all else, so that nothing shows the tree that the sandbox stands for.
         arguments += ["--bind", os.fspath(place.path), real]
@@ -115,6 +117,7 @@ def _show(shown: ProgramFolders, command: Command, place: Place, view: View) -> 
     own = [os.path.realpath(one) for one in (root, place.path)] + [os.fspath(place.path)]
     if program is not None and not any(is_inside(program, one) for one in own):
         shown.show_program(program)
+    shown.show_data_of_programs()
     for path in (root, *view.readable):
         shown.show(os.fspath(path))
     if command.network:
@@ -153,7 +156,7 @@ class Confiner:
         if isinstance(answer, Bubblewrap):
             return answer
         if self._policy is Confinement.REQUIRED:
-            raise SandboxError(
+            raise SetupError(
                 f"Commands must be confined, and {answer}",
                 code="CA5006",
                 facts={"reason": answer},

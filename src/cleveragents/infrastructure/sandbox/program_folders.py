@@ -22,11 +22,27 @@ __all__ = [
     "hidden_folders",
     "is_inside",
     "search_path",
+    "secrets_of_machine",
 ]
 
 _TEMPORARY: Final = "/tmp"  # noqa: S108  # a private one
 #: What belongs to people and to running services; commands find these folders empty.
-_PRIVATE: Final = ("/home", "/root", "/run", _TEMPORARY, "/var/run", "/var/tmp")  # noqa: S108  # hidden
+_PRIVATE: Final = (
+    *("/home", "/root", "/media", "/mnt", "/srv"),
+    *("/run", _TEMPORARY, "/var/run", "/var/tmp"),  # noqa: S108  # hidden
+    *("/var/backups", "/var/lib", "/var/log", "/var/mail", "/var/snap", "/var/spool", "/var/www"),
+)
+#: What programs of the system keep where services keep their data.
+_OF_PROGRAMS: Final = (
+    *("aspell", "dictionaries-common", "dpkg", "emacsen-common", "gems", "ghc", "ispell"),
+    *("pacman", "rpm", "sgml-base", "texmf", "xml-core"),
+)
+#: Keys and passwords of the machine, in `/etc`; masked where we may read them.
+_SECRET_OF_MACHINE: Final = (
+    *("NetworkManager/system-connections", "docker", "gshadow*", "krb5.keytab", "kubernetes"),
+    *("letsencrypt", "openvpn", "pki/*/private", "ppp", "rancher", "security/opasswd", "shadow*"),
+    *("ssh/ssh_host_*_key", "ssl/private", "sudoers", "sudoers.d", "wireguard"),
+)
 #: Folders of programs, whose libraries lie beside them.
 _BESIDE_LIBRARIES: Final = {"bin", "shims"}
 #: What some folders of programs need besides, in the home.
@@ -68,6 +84,22 @@ def hidden_folders(home: str) -> tuple[str, ...]:
     there = sorted(one for one in real if Path(one).is_dir())
     return tuple(
         one for one in there if not any(one != other and is_inside(one, other) for other in there)
+    )
+
+
+def secrets_of_machine(
+    etc: Path = Path("/etc"), *, apart: Iterable[str] = ()
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the folders and the files of secrets that we may read, and commands shall not.
+
+    What lies in folders that are `apart`, because they are hidden or readable anyway, is left out.
+    """
+    places = (place for pattern in _SECRET_OF_MACHINE for place in etc.glob(pattern))
+    real = {os.path.realpath(place) for place in places if os.access(place, os.R_OK)}
+    found = sorted(one for one in real if not any(is_inside(one, other) for other in apart))
+    return (
+        tuple(one for one in found if Path(one).is_dir()),
+        tuple(one for one in found if Path(one).is_file()),
     )
 
 
@@ -131,6 +163,11 @@ class ProgramFolders:
             if not any(is_inside(name, one) for one in (*shown, *links)):
                 links[name] = real
         return links
+
+    def show_data_of_programs(self) -> None:
+        """Show what programs of the system need of the folder of services."""
+        for name in _OF_PROGRAMS:
+            self.show(f"/var/lib/{name}")
 
     @property
     def masked_folders(self) -> tuple[str, ...]:

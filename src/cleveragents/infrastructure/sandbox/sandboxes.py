@@ -229,6 +229,8 @@ class SandboxManager:
         for kind in self._kinds.values():
             kind.close()
         self._workshop.close()
+        with suppress(OSError):  # there was never a sandbox, or one is left to others
+            (self._folder / self._owner).rmdir()
         self._store.write(rows.bury(self._owner))
 
     def __enter__(self) -> Self:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+import struct
 import threading
 
 import pytest
@@ -31,6 +33,15 @@ from unit.infrastructure.apply.forest import (
 )
 
 pytestmark = pytest.mark.usefixtures("quick")
+
+
+def access_list(place):
+    """What lets another user read a file, as the system keeps it, and its mode otherwise."""
+    mode = place.stat().st_mode
+    entries = [(1, mode >> 6 & 7, -1), (2, 4, 12345), (4, mode >> 3 & 7, -1)]
+    entries += [(16, mode >> 3 & 7, -1), (32, mode & 7, -1)]
+    packed = [struct.pack("<HHI", tag, rights, who & 0xFFFFFFFF) for tag, rights, who in entries]
+    return struct.pack("<I", 2) + b"".join(packed)
 
 
 def at(point, do):
@@ -481,6 +492,59 @@ class TestOneAfterTheOther:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 class TestOwners:
+    def test_replaced_file_keeps_its_attributes(self, tree):
+        place = tree / "src/app.py"
+        try:
+            os.setxattr(place, "user.note", b"mine")
+        except (OSError, AttributeError):
+            pytest.skip("needs a file system with attributes")
+        engine(tree).apply("a-1", targets(tree))
+        assert place.read_text() == "new"
+        assert os.getxattr(place, "user.note") == b"mine"
+        assert os.listxattr(tree / "src/new/deep/er.py") == []
+
+    @pytest.mark.parametrize("executable", [False, True], ids=["same-mode", "executable"])
+    def test_replaced_file_keeps_its_access_list(self, tree, executable):
+        """Also where the plan makes it a program: the list then lets the group run it too."""
+        place = tree / ("run.sh" if executable else "src/app.py")
+        try:
+            os.setxattr(place, "system.posix_acl_access", access_list(place))
+        except (OSError, AttributeError):
+            pytest.skip("needs a file system with access lists")
+        before = place.stat().st_mode & 0o777
+        engine(tree).apply("a-1", targets(tree))
+        kept = os.getxattr(place, "system.posix_acl_access")
+        assert struct.pack("<HHI", 2, 4, 12345) in kept
+        assert place.stat().st_mode & 0o777 == (before | 0o111 if executable else before)
+
+    def test_attribute_that_lends_rights_to_the_old_content_goes_with_it(self, tree):
+        place = tree / "src/app.py"
+        try:
+            os.setxattr(place, "security.capability", struct.pack("<IIIII", 0x2000000, 1, 0, 0, 0))
+        except (OSError, AttributeError):
+            pytest.skip("needs the right to give capabilities")
+        engine(tree).apply("a-1", targets(tree))
+        assert os.listxattr(place) == []
+
+    def test_attribute_that_may_not_be_set_is_let_go(self, tree, monkeypatch):
+        place = tree / "src/app.py"
+        try:
+            os.setxattr(place, "user.note", b"mine")
+        except (OSError, AttributeError):
+            pytest.skip("needs a file system with attributes")
+
+        def refuse(*_, **__):
+            raise PermissionError(errno.EPERM, "not allowed")
+
+        monkeypatch.setattr(os, "setxattr", refuse)
+        engine(tree).apply("a-1", targets(tree))
+        assert place.read_text() == "new"
+
+    def test_files_are_replaced_where_there_are_no_attributes(self, tree, monkeypatch):
+        monkeypatch.delattr(os, "listxattr", raising=False)
+        engine(tree).apply("a-1", targets(tree))
+        assert (tree / "src/app.py").read_text() == "new"
+
     def test_replaced_file_keeps_its_owner(self, tree):
         for path in ("src/app.py", "link", "gone"):
             os.chown(tree / path, 4711, 4712, follow_symlinks=False)

@@ -303,6 +303,35 @@ class TestConflicts:
         assert here.read("debug.log") == b"mine\n"
         assert here.applies.applies() == ()
 
+    @pytest.mark.parametrize("made", ["submodule", "not-checked-out", "repository"])
+    def test_nothing_is_written_into_a_repository_that_came_since(self, tmp_path, made):
+        """The plan made the folder; then the user put another repository in its place."""
+        with world(tmp_path / "tree", repository=True) as here:
+            here.work({"lib/new.py": b"plan\n"})
+            if made == "repository":
+                here.write("lib/theirs.py", "theirs\n")
+                git(here.root / "lib", "init", "--quiet")
+            else:
+                (tmp_path / "other").mkdir()
+                git(tmp_path / "other", "init", "--quiet")
+                git(tmp_path / "other", "commit", "--quiet", "--allow-empty", "-m", "x")
+                local = ("-c", "protocol.file.allow=always")
+                here.git(*local, "submodule", "add", "-q", str(tmp_path / "other"), "lib")
+            if made == "not-checked-out":
+                here.git("submodule", "deinit", "-q", "-f", "lib")
+            error = refused("CA4108", here.applies.apply, PLAN, take="plan")
+            assert "`lib` is a repository of its own" in error.message
+            assert not (here.root / "lib/new.py").exists()
+            assert here.applies.applies() == ()
+
+    def test_folder_beside_a_new_submodule_is_applied_as_ever(self, tmp_path):
+        with world(tmp_path / "tree", repository=True) as here:
+            here.work({"lib/new.py": b"plan\n"})
+            (here.root / "library").mkdir()
+            git(here.root / "library", "init", "--quiet")
+            here.applies.apply(PLAN)
+            assert here.read("lib/new.py") == b"plan\n"
+
     def test_unknown_side_is_refused(self, two):
         with pytest.raises(RequestError, match="must be `mine` or `plan`, got 'ours'"):
             two.applies.apply(PLAN, take="ours")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 
 import pytest
 
@@ -194,6 +195,47 @@ class TestCommit:
         (here.root / ".git/index.lock").touch()
         error = refused("CA4108", here)
         assert error.message == "Another git process works on the index; nothing was changed"
+
+    @pytest.mark.parametrize(
+        ("begin", "says", "ends"),
+        [
+            (["merge", "clash"], "a merge", "git merge --abort"),
+            (["cherry-pick", "clash"], "a cherry-pick", "git cherry-pick --abort"),
+            (["revert", "--no-edit", "HEAD~1"], "a revert", "git revert --abort"),
+            (["rebase", "clash"], "a rebase", "git rebase --abort"),
+            (["rebase", "--apply", "clash"], "a rebase", "git rebase --abort"),
+            (["bisect", "start"], "a bisect", "git bisect reset"),
+        ],
+        ids=lambda one: "-".join(one[:2]) if isinstance(one, list) else "",
+    )
+    def test_unfinished_operation_of_git_is_refused_and_can_be_ended_as_told(
+        self, here, begin, says, ends
+    ):
+        """The next commit would end it, as one that has nothing to do with it."""
+        for name in ("first\n", "second\n"):
+            here.write("clashing", name)
+            here.git("add", "clashing")
+            here.git("commit", "-qm", name)
+        here.git("checkout", "-q", "-b", "clash", "HEAD~2")
+        here.write("clashing", "otherwise\n")
+        here.git("add", "clashing")
+        here.git("commit", "-qm", "clash")
+        here.git("checkout", "-q", "main")
+        here.work({"app.txt": text(l3="ann")})
+        environment = {**os.environ, **GIT}
+        subprocess.run(
+            ["git", *begin], cwd=here.root, env=environment, capture_output=True, check=False
+        )
+        error = refused("CA4112", here)
+        assert says in error.message
+        assert f"`{ends}`" in error.hint
+        here.git(*ends.split()[1:])
+        UserCommits(here.changes.repository).check(here.applies.prospect(PLAN))
+
+    def test_branch_can_be_made_in_the_middle_of_a_bisect(self, here):
+        here.work({"app.txt": text(l3="ann")})
+        here.git("bisect", "start")
+        branch(here, "side")
 
     def test_index_that_gets_busy_meanwhile_leaves_head_where_it_is(self, here):
         """Or the next commit of the user would silently take the plan's changes back."""

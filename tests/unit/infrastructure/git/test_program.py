@@ -74,6 +74,20 @@ def test_a_refusal_says_what_git_said(said, told):
     assert program.refused("verb", said).message == told
 
 
+def test_repository_of_another_owner_is_refused_with_the_command_that_trusts_it():
+    said = (
+        "fatal: detected dubious ownership in repository at '/a b'\n"
+        "To add an exception for this directory, call:\n\n"
+        "\tgit config --global --add safe.directory '/a b'"
+    )
+    error = program.refused("verb", said)
+    assert error.message.endswith("detected dubious ownership in repository at '/a b'")
+    assert error.hint == (
+        "Run `git config --global --add safe.directory '/a b'` if you trust whoever owns it"
+    )
+    assert program.refused("verb", "fatal: no").hint is None
+
+
 def test_an_exit_code_that_is_not_fine_is_refused(tmp_path):
     with pytest.raises(SandboxError, match="rev-parse"):
         program.run_git(("rev-parse", "HEAD"), program.clean_environment(), folder=tmp_path)

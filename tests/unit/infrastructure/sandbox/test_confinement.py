@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cleveragents.domain.errors import SandboxError
+from cleveragents.domain.errors import SetupError
 from cleveragents.infrastructure.sandbox import confinement, program_folders
 from cleveragents.infrastructure.sandbox.command import Command, CommandRunner, Place
 from cleveragents.infrastructure.sandbox.confinement import (
@@ -25,6 +25,7 @@ from cleveragents.infrastructure.sandbox.program_folders import (
     find_program,
     hidden_folders,
     search_path,
+    secrets_of_machine,
 )
 
 WITH_BWRAP = pytest.mark.skipif(
@@ -58,7 +59,7 @@ class TestPolicy:
         told = []
         confiner = Confiner(Confinement.REQUIRED, on_notice=told.append, probe=lambda: "no reason")
         for _ in range(2):
-            with pytest.raises(SandboxError, match="no reason") as caught:
+            with pytest.raises(SetupError, match="no reason") as caught:
                 confiner.bubblewrap()
             assert caught.value.code == "CA5006"
         assert told == []
@@ -438,3 +439,55 @@ class TestProgramsOfTheHome:
 
         assert done.stdout.strip() == os.fsencode(box / "file")
         assert (box / "file").exists()
+
+
+@WITH_BWRAP
+class TestMachine:
+    """What belongs to the machine, its services and its other users."""
+
+    def out(self, tmp_path, script):
+        box = tmp_path / "box"
+        box.mkdir(exist_ok=True)
+        return CommandRunner(Confinement.REQUIRED).run(Command(("sh", "-c", script)), Place(box))
+
+    @pytest.mark.parametrize(
+        "folder", ["/home", "/media", "/mnt", "/srv", "/var/log", "/var/mail", "/var/spool"]
+    )
+    def test_folder_of_others_is_empty(self, tmp_path, folder):
+        assert self.out(tmp_path, f"test ! -e {folder} || ls -A {folder}").stdout == b""
+
+    def test_services_are_hidden_and_what_programs_need_is_not(self, tmp_path):
+        seen = self.out(tmp_path, "ls -A /var/lib").stdout.decode().split()
+        assert set(seen) <= set(program_folders._OF_PROGRAMS)
+        assert set(seen) == {
+            one for one in program_folders._OF_PROGRAMS if Path("/var/lib", one).exists()
+        }
+
+    def test_secrets_of_the_machine_cannot_be_read(self, tmp_path):
+        names = "/etc/shadow /etc/shadow- /etc/gshadow /etc/ssl/private /etc/ssh/ssh_host_*_key"
+        script = (
+            f"for one in {names} /etc/sudoers; do"
+            " if test -d $one; then ls -A $one; elif test -e $one; then cat $one; fi; done"
+        )
+        assert self.out(tmp_path, script).stdout == b""
+
+    def test_rest_of_etc_is_there(self, tmp_path):
+        assert self.out(tmp_path, "cat /etc/passwd").stdout == Path("/etc/passwd").read_bytes()
+
+
+class TestSecretsOfTheMachine:
+    def test_those_that_can_be_read_are_found(self, tmp_path):
+        names = ["shadow", "shadow-", "ssh/ssh_host_rsa_key", "ssl/private/x", "sudoers.d/y"]
+        for name in (*names, "passwd", "ssh/ssh_host_rsa_key.pub", "ssl/certs/z"):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).touch()
+        folders, files = secrets_of_machine(tmp_path)
+        assert [os.path.relpath(one, tmp_path) for one in folders] == ["ssl/private", "sudoers.d"]
+        assert [os.path.relpath(one, tmp_path) for one in files] == [
+            "shadow",
+            "shadow-",
+            "ssh/ssh_host_rsa_key",
+        ]
+        apart = (f"{tmp_path}/ssl", f"{tmp_path}/ssh/ssh_host_rsa_key")
+        folders, files = secrets_of_machine(tmp_path, apart=apart)
+        assert (len(folders), len(files)) == (1, 2)

@@ -188,6 +188,12 @@ def test_sealed_sandbox_is_released_with_its_folder(world, manager):
     assert caught.value.code == "CA5004"
 
 
+def test_manager_that_closes_leaves_no_empty_folder_of_its_own(world):
+    with world.manager("copy") as manager:
+        manager.release(manager.create("p", "n", 1).id, discard=True)
+    assert list((world.root / ".cleveragents/sandboxes").iterdir()) == []
+
+
 def test_release_refuses_work_that_is_not_sealed(world, manager):
     sandbox = manager.create("p", "n", 1)
     with pytest.raises(SandboxError, match="not in the store") as caught:
