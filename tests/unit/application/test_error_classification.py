@@ -85,6 +85,13 @@ TABLE = {
     "openai limit": (status(429, type="tokens", code="rate_limit_exceeded"), Is.RATE_LIMIT),
     "openai context": (status(400, code="context_length_exceeded"), Is.CONTEXT_OVERFLOW),
     "openai filter": (status(400, code="content_filter"), Is.CONTENT_FILTER),
+    "openai flagged prompt": (status(400, code="invalid_prompt"), Is.CONTENT_FILTER),
+    "openai image in a stream": (
+        foreign("pydantic_ai.exceptions.ModelAPIError", provider_error_code="image_parse_error"),
+        Is.BAD_REQUEST,
+    ),
+    "openrouter moderation": (status(403, metadata={"reasons": ["x"]}), Is.CONTENT_FILTER),
+    "openrouter other metadata": (status(403, metadata={"provider_name": "x"}), Is.AUTH),
     "openai key": (status(401, type="invalid_request_error"), Is.AUTH),
     "openai model": (status(400, code="model_not_found"), Is.AUTH),
     "anthropic stream": (
@@ -150,6 +157,19 @@ TABLE = {
     "pydantic-ai quota": (foreign("pydantic_ai.exceptions.ModelQuotaExceededError"), Is.QUOTA),
     "pydantic-ai output": (
         foreign("pydantic_ai.exceptions.UnexpectedModelBehavior"),
+        Is.BAD_OUTPUT,
+    ),
+    "pydantic-ai server": (foreign("pydantic_ai.exceptions.ModelServerError"), Is.OVERLOADED),
+    "pydantic-ai gateway": (
+        foreign("pydantic_ai.exceptions.ModelServerError", status_code=504),
+        Is.READ_TIMEOUT,
+    ),
+    "pydantic-ai broken stream": (
+        foreign("pydantic_ai.exceptions.ModelAPIError"),
+        Is.READ_TIMEOUT,
+    ),
+    "pydantic-ai no JSON": (
+        caused(foreign("pydantic_ai.exceptions.ModelAPIError"), json.JSONDecodeError("m", "d", 0)),
         Is.BAD_OUTPUT,
     ),
     "pydantic-ai usage": (foreign("pydantic_ai.exceptions.UsageLimitExceeded"), Is.BUDGET),
@@ -219,6 +239,9 @@ def test_message_text_alone_never_decides(text):
     [
         ("prompt is too long: 210,000 tokens", Is.CONTEXT_OVERFLOW),
         ("The input token count (9) exceeds the maximum", Is.CONTEXT_OVERFLOW),
+        ("input length and `max_tokens` exceed context limit: 9 + 9 > 10", Is.CONTEXT_OVERFLOW),
+        ("Request payload size exceeds the limit: 9 bytes", Is.CONTEXT_OVERFLOW),
+        ("Output blocked by content filtering policy", Is.CONTENT_FILTER),
         ("Your credit balance is too low", Is.QUOTA),
         ("messages: roles must alternate", Is.BAD_REQUEST),
     ],

@@ -175,6 +175,10 @@ def _codes_of(
         for violation in islice(violations, _ITEMS_MAX) if isinstance(violations, list) else ():
             if isinstance(violation, Mapping) and "PerDay" in str(violation.get("quotaId")):
                 yield "daily_quota_exhausted"
+    metadata = body.get("metadata")
+    if isinstance(metadata, Mapping) and (metadata.get("flagged_input") or metadata.get("reasons")):
+        # OpenRouter's moderation has no code of its own: HTTP 403, as for a key.
+        yield "moderation_blocked"
     yield from _texts(peek(error, "provider_error_code"), peek(error, "error_code"))
     yield from _texts(body.get("code"), body.get("Code"), peek(error, "code"))
     yield from _texts(body.get("status"), peek(error, "status"))

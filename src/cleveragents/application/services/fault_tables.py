@@ -98,7 +98,7 @@ CLASSES: Final = _classes(
     # pydantic-ai
     ("pydantic_ai", Is.RATE_LIMIT, "ModelRateLimitError"),
     ("pydantic_ai", Is.QUOTA, "ModelQuotaExceededError"),
-    ("pydantic_ai", Is.OVERLOADED, "ModelUnavailableError ModelServerError"),
+    ("pydantic_ai", Is.OVERLOADED, "ModelUnavailableError"),
     ("pydantic_ai", Is.READ_TIMEOUT, "ModelRequestTimeout"),
     ("pydantic_ai", Is.CONTEXT_OVERFLOW, "ModelContextWindowExceededError"),
     ("pydantic_ai", Is.AUTH, "ModelAuthenticationError ModelNotFoundError"),
@@ -127,7 +127,10 @@ VAGUE_CLASSES: Final = _classes(
     # Raised bare, before any request, when a client gets no key.
     ("openai", Is.AUTH, "OpenAIError"),
     ("botocore", Is.READ_TIMEOUT, "ConnectionError HTTPClientError"),
-    ("pydantic_ai", Is.READ_TIMEOUT, "ModelConnectionError"),
+    # It raises the second bare for a stream that broke a rule: sent, and maybe billed.
+    ("pydantic_ai", Is.READ_TIMEOUT, "ModelConnectionError ModelAPIError"),
+    # A status, if there is one, tells a gateway that gave up waiting from a server that failed.
+    ("pydantic_ai", Is.OVERLOADED, "ModelServerError"),
     ("google", Is.OVERLOADED, "ServerError"),
     ("google", Is.BAD_REQUEST, "ClientError"),
 )
@@ -163,7 +166,8 @@ CODES: Final = _codes(
         (
             Is.CONTENT_FILTER,
             """content_filter content_policy_violation responsibleaipolicyviolation
-            moderation_blocked""",
+            moderation_blocked invalid_prompt bio_policy misalignment_policy_violation
+            image_content_policy_violation""",
         ),
         (
             Is.AUTH,
@@ -185,7 +189,14 @@ VAGUE_CODES: Final = _codes(
         (Is.OVERLOADED, "server_error api_error internal_server_error internal aborted"),
         (Is.OVERLOADED, "internalserverexception"),
         (Is.BAD_REQUEST, "invalid_request_error invalid_argument failed_precondition"),
-        (Is.BAD_REQUEST, "validationexception out_of_range"),
+        (Is.BAD_REQUEST, "validationexception out_of_range data_residency_mismatch"),
+        (
+            Is.BAD_REQUEST,
+            """invalid_image invalid_image_format invalid_base64_image invalid_image_url
+            invalid_image_mode image_too_large image_too_small image_parse_error
+            image_file_too_large unsupported_image_media_type empty_image_file
+            failed_to_download_image image_file_not_found""",
+        ),
         (Is.AUTH, "not_found"),
     )
 )
@@ -199,6 +210,9 @@ PHRASES: Final = (
     ("input is too long", Is.CONTEXT_OVERFLOW),
     ("input tokens exceeded", Is.CONTEXT_OVERFLOW),
     ("reduce the length of the messages", Is.CONTEXT_OVERFLOW),
+    ("exceed context limit", Is.CONTEXT_OVERFLOW),
+    ("payload size exceeds", Is.CONTEXT_OVERFLOW),
+    ("content filtering policy", Is.CONTENT_FILTER),
     ("credit balance is too low", Is.QUOTA),
 )
 

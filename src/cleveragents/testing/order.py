@@ -1,4 +1,4 @@
-"""Helpers for tests of code that uses CleverAgents: time and order are yours, no test sleeps."""
+"""Time and the order of threads, in the hands of a test."""
 
 from __future__ import annotations
 
