@@ -25,6 +25,7 @@ from cleveragents.infrastructure.durable_cost_tracker import DurableCostTracker
 from cleveragents.infrastructure.sqlite_changesets import SqliteChangesetStore
 from cleveragents.infrastructure.sqlite_errors import SqliteErrorJournal
 from cleveragents.providers.cost_tracker import CostTracker
+from cleveragents.providers.model_access.rate_limiter import RateLimiter
 from cleveragents.providers.pricing import PriceTable
 from cleveragents.settings import Settings, load
 from cleveragents.strategies.explicit_files import ExplicitFiles
@@ -86,7 +87,8 @@ class Container:
         self.settings = load()[0] if settings is None else settings
         given, told = parts or Parts(), listeners or Listeners()
         self.changesets = _given(given.changesets, lambda: _changesets(given.store))
-        self.prices = _given(given.prices, PriceTable)
+        self.prices = _given(given.prices, lambda: PriceTable(dict(self.settings.prices)))
+        self.limiter = RateLimiter(dict(self.settings.rate_limits))
         self.cost_tracker = _cost_tracker(self.settings, given.store, told)
         self.breaker = CircuitBreaker(
             self.settings.breaker_failures_max,

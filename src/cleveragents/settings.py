@@ -9,18 +9,23 @@ import math
 import os
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from cleveragents.domain.budget import zone_of
-from cleveragents.domain.errors import RequestError, SetupError
+from cleveragents.domain.errors import CleverAgentsError, RequestError, SetupError
 from cleveragents.domain.money import Money
+from cleveragents.providers.model_access.names import PROVIDERS
+from cleveragents.providers.model_access.rate_bucket import RateLimits
+from cleveragents.providers.pricing import SETTINGS_FILE, Price
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+__all__ = ["ENVIRONMENT_PREFIX", "SETTINGS_FILE", "Settings", "load", "root_of", "store_path"]
+
+T = TypeVar("T", Price, RateLimits)
 
 ENVIRONMENT_PREFIX: Final = "CLEVERAGENTS_"
-#: Read from the current folder when it is there; `CLEVERAGENTS_SETTINGS` names another file.
-SETTINGS_FILE: Final = "cleveragents.toml"
 
 
 def _money(value: Any) -> Money | None:
@@ -84,6 +89,36 @@ def _one_of(*words: str) -> Callable[[Any], str]:
     return check
 
 
+def _each(
+    kind: type[T], example: str, names: Collection[str] | None = None
+) -> Callable[[Any], tuple[tuple[str, T], ...]]:
+    """Check tables by name; the result is made of pairs, so that it is frozen too."""
+    known = ", ".join(one.name for one in fields(kind))
+
+    def made(name: str, table: Any) -> T:
+        if names is not None and name not in names:
+            raise ValueError(f"must be of {', '.join(names)}")
+        try:
+            return table if isinstance(table, kind) else kind(**table)
+        except TypeError:
+            raise ValueError(f"must be like `{example}`; a table may have {known}") from None
+        except CleverAgentsError as error:
+            raise ValueError(f"must be like `{example}`; {error.message}") from None
+
+    return lambda value: tuple((name, made(name, one)) for name, one in _tables(value, example))
+
+
+def _tables(value: Any, example: str) -> Iterable[tuple[str, Any]]:
+    try:
+        if isinstance(value, str):  # of the environment
+            import tomllib
+
+            value = tomllib.loads(f"value = {value}")["value"]
+        return dict(value).items()
+    except (TypeError, ValueError):  # also what is no TOML
+        raise ValueError(f"must be like `{example}`") from None
+
+
 def _setting(default: Any, check: Callable[[Any], Any], about: str) -> Any:
     return field(default=default, metadata={"check": check, "about": about})
 
@@ -130,6 +165,16 @@ class Settings:
         Path(".cleveragents/state.db"),
         _file,
         "file of the durable store; a relative path starts at the root of the repository",
+    )
+    prices: tuple[tuple[str, Price], ...] = _setting(
+        (),
+        _each(Price, '{ "ollama:qwen3" = { input_mtok = 0, output_mtok = 0 } }'),
+        "own prices of models, in USD per million tokens",
+    )
+    rate_limits: tuple[tuple[str, RateLimits], ...] = _setting(
+        (),
+        _each(RateLimits, "{ openai = { requests_per_min = 500 } }", PROVIDERS),
+        "what providers of models allow in a minute",
     )
 
     def __post_init__(self) -> None:

@@ -9,7 +9,8 @@ from cleveragents.bootstrap import Container, Listeners, Parts
 from cleveragents.domain.budget import Limit
 from cleveragents.domain.changeset import ChangeEntry
 from cleveragents.domain.context_request import ContextRequest
-from cleveragents.domain.errors import BudgetExceeded
+from cleveragents.domain.errors import BudgetExceeded, ProviderError
+from cleveragents.domain.money import Money
 from cleveragents.infrastructure.store import Store
 from cleveragents.settings import Settings
 
@@ -21,8 +22,14 @@ def test_container_wires_the_settings_into_the_services():
         breaker_failures_max=1,
         breaker_pause_s=600,
         error_records_kept_max=2,
+        prices={"acme:own": {"input_mtok": 1, "output_mtok": 2}},
+        rate_limits={"openai": {"requests_per_min": 1}},
     )
     with Container(settings) as services:
+        assert services.prices.worst_case("acme:own", 10**6, 10**6) == Money.of(3)
+        services.limiter.acquire("openai", plan="p", tokens=1, timeout_s=0)
+        with pytest.raises(ProviderError):
+            services.limiter.acquire("openai", plan="p", tokens=1, timeout_s=0)
         assert [limit.kind for limit in services.cost_tracker.limits] == ["day", "month"]
         with pytest.raises(BudgetExceeded):
             services.cost_tracker.reserve(1.5)

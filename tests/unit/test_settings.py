@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cleveragents.domain.errors import SetupError
 from cleveragents.domain.money import Money
+from cleveragents.providers.model_access.rate_bucket import RateLimits
+from cleveragents.providers.pricing import Price
 from cleveragents.settings import SETTINGS_FILE, Settings, load, root_of, store_path
 
 
@@ -170,3 +173,65 @@ def test_words_are_those_that_are_known(name, value, says):
 def test_ways_of_keeping_attempts_apart_can_be_chosen():
     settings = load(environment={"CLEVERAGENTS_SANDBOX_KIND": "copy"})[0]
     assert (settings.sandbox_kind, settings.confinement) == ("copy", "auto")
+
+
+PRICED = """
+[prices."ollama:qwen3"]
+input_mtok = 0
+output_mtok = 0
+
+[prices."openai:own"]
+input_mtok = 0.1
+output_mtok = "0.7"
+cache_read_mtok = 0.01
+
+[rate_limits.anthropic]
+requests_per_min = 50
+tokens_per_min = 40_000
+"""
+
+
+def test_prices_and_rates_are_tables_of_the_file(tmp_path):
+    (tmp_path / SETTINGS_FILE).write_text(PRICED)
+    settings, sources = load(environment={}, folder=tmp_path)
+    assert dict(settings.prices) == {
+        "ollama:qwen3": Price(input_mtok=0, output_mtok=0),
+        "openai:own": Price(input_mtok=0.1, output_mtok="0.7", cache_read_mtok=0.01),
+    }
+    assert dict(settings.rate_limits) == {"anthropic": RateLimits(50, 40_000)}
+    assert sources["prices"] == str(tmp_path / SETTINGS_FILE)
+    # What is checked once may be given again.
+    assert replace(settings) == settings
+    hash(settings)
+
+
+def test_prices_can_stand_in_the_environment():
+    written = '{ "ollama:qwen3" = { input_mtok = 0, output_mtok = 0 } }'
+    settings = load(environment={"CLEVERAGENTS_PRICES": written})[0]
+    assert dict(settings.prices) == {"ollama:qwen3": Price(input_mtok=0, output_mtok=0)}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("prices", 5, "must be like `{ "),
+        ("prices", "{", "must be like `{ "),
+        ("prices", {"m": 5}, "a table may have input_mtok, output_mtok, cache_read_mtok"),
+        ("prices", {"m": {"input_mtok": 1}}, "a table may have input_mtok, output_mtok"),
+        ("prices", {"m": {"input_mtok": 1, "output_mtok": -1}}, "got -1"),
+        ("rate_limits", {"openai": {"requests": 5}}, "a table may have requests_per_min"),
+        ("rate_limits", {"openai": {"requests_per_min": 0}}, "whole number from 1, or None, got 0"),
+        ("rate_limits", {"opnai": {}}, "must be of anthropic, bedrock"),
+    ],
+    ids=str,
+)
+def test_tables_are_refused_with_what_they_may_hold(name, value, says):
+    with pytest.raises(SetupError) as caught:
+        Settings(**{name: value})
+    assert says in caught.value.message
+    assert caught.value.message.startswith(f"The setting `{name}` must be")
+
+
+def test_longest_pause_is_at_least_the_first():
+    with pytest.raises(SetupError, match="must be at least `breaker_pause_s`"):
+        Settings(breaker_pause_s_max=5)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from cleveragents.domain.usage import Usage
     from cleveragents.providers.price_rules import CompiledTariff
 
+#: Where own prices stand. Read from the current folder; `CLEVERAGENTS_SETTINGS` names another file.
+SETTINGS_FILE: Final = "cleveragents.toml"
+
 _new: Final = object.__new__
 _set_pico: Final = vars(Money)["pico"].__set__
 
@@ -297,7 +300,13 @@ def _unbounded(name: str, tariff: CompiledTariff) -> SetupError:
 
 
 def _how_to_price(name: str) -> str:
-    return (
-        f"Give it a price in USD per million tokens: "
-        f"`PriceTable({{{name!r}: Price(input_mtok='0.50', output_mtok='1.50')}})`"
-    )
+    """Return a command that works if pasted, whatever the settings file holds already."""
+    import json
+    import shlex
+
+    # What runs on the user's own machine has no bill.
+    amounts = ("0", "0") if _key(name).startswith("ollama:") else ("0.50", "1.50")
+    table = f"[prices.{json.dumps(name, ensure_ascii=False)}]"
+    words = ["", table, f"input_mtok = {amounts[0]}", f"output_mtok = {amounts[1]}"]
+    append = shlex.join(["printf", r"%s\n", *words])
+    return f"Run `{append} >> {SETTINGS_FILE}` with what it costs in USD per million tokens"

@@ -29,6 +29,7 @@ from cleveragents.domain.money import Money
 from cleveragents.domain.usage import Usage
 from cleveragents.providers import pricing
 from cleveragents.providers.pricing import Price, PriceTable
+from cleveragents.settings import SETTINGS_FILE, load
 from cleveragents.testing import FrozenClock
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -96,13 +97,19 @@ class TestNames:
         "name",
         ["acme:tiny", "ollama:claude-sonnet-4-5", "openai:no-such-model", "mystery", ":", ""],
     )
-    def test_an_unknown_model_has_no_price_and_the_hint_says_how_to_give_one(self, table, name):
+    def test_an_unknown_model_has_no_price_and_the_hint_gives_it_one_if_pasted(
+        self, table, name, tmp_path
+    ):
         with pytest.raises(SetupError) as caught:
             table.cost_of(name, Usage())
         assert caught.value.code == "CA1004"
         assert caught.value.facts == {"model": name}
-        own = eval(caught.value.hint.split("`")[1], vars(pricing))
-        assert own.cost_of(name, Usage(input_tokens=1_000_000)) == Money.of("0.50")
+        (tmp_path / SETTINGS_FILE).write_text("[rate_limits.openai]\nrequests_per_min = 5")
+        command = caught.value.hint.split("`")[1]
+        subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True)
+        own = PriceTable(dict(load(environment={}, folder=tmp_path)[0].prices))
+        costs = "0" if name.startswith("ollama:") else "0.50"
+        assert own.cost_of(name, Usage(input_tokens=1_000_000)) == Money.of(costs)
 
 
 class TestOwnPrices:

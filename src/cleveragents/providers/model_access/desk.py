@@ -1,0 +1,244 @@
+"""The loop's side of the line: the thread in which all clients live and all calls are carried."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import threading
+import time
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+from cleveragents.domain.errors import CleverAgentsError
+from cleveragents.domain.stop_signal import Stopped
+from cleveragents.providers.model_access.adapters import OPENED, open_model
+from cleveragents.providers.model_access.billing import CallFailed, billed_after, ended, is_whole
+from cleveragents.providers.model_access.call import Answer
+from cleveragents.providers.model_access.token_bound import stamp
+from cleveragents.providers.model_access.usage_of import usage_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pydantic_ai.messages import AgentStreamEvent
+    from pydantic_ai.models import Model, StreamedResponse
+    from pydantic_ai.settings import ModelSettings
+
+    from cleveragents.providers.model_access.access import Access
+    from cleveragents.providers.model_access.call import Call
+
+__all__ = ["Desk", "Ticket"]
+
+#: A caller waits this much longer than its call may last, for a loop that is late.
+_GRACE_S: Final = 5.0
+#: How long calls that were told to end may take to close their connections.
+_FAREWELL_S: Final = 2.0
+
+
+class Ticket:
+    """One call on its way; the loop reports to the one thread that waits."""
+
+    def __init__(self, call: Call, access: Access, digest: str, *, tells: bool) -> None:
+        self.call = call
+        self.access = access
+        self.digest = digest
+        self.tells = tells
+        #: How far the call came; of the loop's thread alone.
+        self.stream: StreamedResponse | None = None
+        self._reports: queue.SimpleQueue[str | Answer | BaseException] = queue.SimpleQueue()
+        self._stopped: Stopped | None = None  # set once; read as one reference
+
+    def report(self, news: str | Answer | BaseException) -> None:
+        """Tell the waiting thread a piece of text, or how the call ended."""
+        self._reports.put(news)
+
+    def give_up(self, reason: str) -> None:
+        """Let the waiting thread go at once, also past text that it has not heard yet."""
+        # The first reason stays: a cancelled task reports too, and knows nothing but that.
+        self._stopped = self._stopped or Stopped(reason)
+        self._reports.put(self._stopped)
+
+    def wait(self, on_text: Callable[[str], object] | None) -> Answer:
+        """Wait for the end of the call, and pass on its text meanwhile."""
+        deadline = time.monotonic() + self.call.timeout_s + _GRACE_S
+        while True:
+            try:
+                news = self._reports.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                late = TimeoutError(f"No answer after {self.call.timeout_s} s")
+                raise CallFailed(late, None, "unknown") from late
+            if isinstance(news, Answer):
+                return news
+            if self._stopped is not None:
+                raise self._stopped
+            if isinstance(news, BaseException):
+                raise news
+            if on_text is not None:
+                on_text(news)
+
+
+class Desk:
+    """An event loop in a thread, with the clients that were opened in it.
+
+    `post`, `cancel` and `close` may be called by any thread, and nothing may be posted after
+    `close`: what was posted before it is begun before it, because the loop keeps their order.
+    All other state is touched by the loop's thread alone.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._closing = asyncio.Event()
+        self._clients = AsyncExitStack()
+        self._models: dict[Access, asyncio.Task[Model[Any]]] = {}
+        self._running: dict[Ticket, asyncio.Task[None]] = {}
+        # A daemon: a line that nobody closed must not keep the interpreter alive.
+        self._thread = threading.Thread(target=self._run, name="ca-models", daemon=True)
+        self._thread.start()
+
+    def post(self, ticket: Ticket) -> None:
+        """Begin a call."""
+        self._loop.call_soon_threadsafe(self._begin, ticket)
+
+    def cancel(self, ticket: Ticket, reason: str) -> None:
+        """End a call: its caller leaves at once, and its connection is closed."""
+        ticket.give_up(reason)
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and with it the connection
+            self._loop.call_soon_threadsafe(self._drop, ticket)
+
+    def close(self) -> None:
+        """End all calls, close the clients and wait for the thread."""
+        with contextlib.suppress(RuntimeError):  # closed before
+            self._loop.call_soon_threadsafe(self._closing.set)
+        self._thread.join(2 * _FAREWELL_S)
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._serve())
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        finally:
+            self._loop.close()
+
+    async def _serve(self) -> None:
+        async with self._clients:
+            await self._closing.wait()
+            for ticket in tuple(self._running):
+                ticket.give_up("the line to the models was closed")
+                self._drop(ticket)
+            if self._running:
+                await asyncio.wait(tuple(self._running.values()), timeout=_FAREWELL_S)
+
+    def _begin(self, ticket: Ticket) -> None:
+        self._running[ticket] = self._loop.create_task(self._carry(ticket))
+
+    def _drop(self, ticket: Ticket) -> None:
+        task = self._running.get(ticket)
+        if task is not None:
+            task.cancel()
+
+    async def _carry(self, ticket: Ticket) -> None:
+        """Carry one call and report how it ended, whatever happens."""
+        try:
+            ticket.report(await self._answered(ticket))
+        except CleverAgentsError as error:
+            ticket.report(error)
+        except Exception as error:  # noqa: BLE001  # whatever an SDK raises is the caller's to judge
+            ticket.report(_failure(error, ticket.stream))
+        except BaseException:
+            ticket.give_up("the call was cancelled")
+            raise
+        finally:
+            del self._running[ticket]
+
+    async def _answered(self, ticket: Ticket) -> Answer:
+        from pydantic_ai.exceptions import ModelConnectionError
+
+        try:
+            await _stream(await self._model(ticket.access), ticket)
+        except ModelConnectionError:
+            # If nothing but a farewell was lost, the answer is not asked, and paid for, again.
+            if ticket.stream is None or not is_whole(ticket.stream):
+                raise
+        assert ticket.stream is not None
+        response = stamp(ticket.stream.get(), ticket.digest)
+        return Answer(response, usage_of(response.usage))
+
+    async def _model(self, access: Access) -> Model[Any]:
+        opening = self._models.get(access)
+        if opening is None:
+            opening = self._models[access] = self._loop.create_task(self._opened(access))
+        # Others may wait for the same model: whoever is cancelled leaves it to them.
+        return await asyncio.shield(opening)
+
+    async def _opened(self, access: Access) -> Model[Any]:
+        try:
+            return await open_model(access, self._clients)
+        except BaseException:
+            del self._models[access]
+            raise
+
+
+async def _stream(model: Model[Any], ticket: Ticket) -> None:
+    """Send the request and read its answer to the end."""
+    from pydantic_ai.direct import model_request_stream
+    from pydantic_ai.exceptions import ModelConnectionError
+    from pydantic_ai.models import ModelRequestParameters
+
+    opened: list[Any] = []
+    OPENED.set(opened)
+    async with model_request_stream(
+        model,
+        ticket.call.messages,
+        model_settings=_settings(ticket.call, model),
+        model_request_parameters=ModelRequestParameters(function_tools=list(ticket.call.tools)),
+        instrument=False,
+    ) as stream:
+        ticket.stream = stream
+        try:
+            async for event in stream:
+                text = _text_in(event) if ticket.tells else ""
+                if text:
+                    ticket.report(text)
+        except BaseException:
+            # Nobody reads the rest: the provider must see that, and stop to generate.
+            for response in opened:
+                await response.aclose()
+            await stream.cancel()
+            raise
+    if not ended(stream):
+        name = model.model_name
+        raise ModelConnectionError(name, "The answer ended before it was whole", phase="read")
+
+
+def _settings(call: Call, model: Model[Any]) -> ModelSettings:
+    settings: ModelSettings = {
+        "max_tokens": call.tokens_max,
+        "request_timeout": call.timeout_s,
+        "timeout": call.timeout_s,
+        # An SDK that retries sends, and may be billed for, calls that nobody admitted.
+        "max_retries": 0,
+    }
+    if call.temperature is not None:
+        settings["temperature"] = call.temperature
+    # Bedrock's client has these two built in, and pydantic-ai warns if they are asked of it.
+    for name in ("timeout", "max_retries"):
+        if name in model.unsupported_settings:
+            del settings[name]
+    return settings
+
+
+def _text_in(event: AgentStreamEvent) -> str:
+    from pydantic_ai.messages import PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
+
+    match event:
+        case PartStartEvent(part=TextPart(content=text)):
+            return text
+        case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+            return text
+        case _:
+            return ""
+
+
+def _failure(error: Exception, stream: StreamedResponse | None) -> CallFailed:
+    so_far = usage_of(stream.usage) if stream is not None and stream.usage.has_values() else None
+    return CallFailed(error, so_far, billed_after(error, stream))

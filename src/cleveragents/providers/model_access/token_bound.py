@@ -1,0 +1,174 @@
+"""The most input tokens that a call can be billed for, known before it is sent.
+
+A token is at least one byte, so the bytes of everything that is sent bound its tokens; safe, and
+about four times too much. But a provider has counted a conversation exactly when it answered:
+that count then stands for everything up to the answer, and bytes bound only what is new.
+A count holds for the question that it was made for. Each answer is stamped with a digest of its
+question (model, address, tools, instructions, messages), and the count of an answer is used only
+if the conversation still begins with that very question.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from cleveragents.domain.errors import RequestError
+from cleveragents.providers.model_access.usage_of import usage_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pydantic_ai.messages import ModelMessage, ModelResponse
+
+    from cleveragents.providers.model_access.call import Call
+
+__all__ = ["digest_of", "input_bound", "stamp"]
+
+#: What a provider puts around a request, and around each message or part of one.
+_REQUEST_TOKENS: Final = 64
+_PART_TOKENS: Final = 16
+#: The text that a provider adds when there are tools: Anthropic says up to 675 tokens.
+_TOOLS_TOKENS: Final = 1_024
+#: A provider writes a schema in its own words, which may be longer than JSON.
+_TOOL_GROWTH: Final = 2
+#: The most that one image costs; where a provider is not named, as much as the dearest.
+_IMAGE_TOKENS: Final[Mapping[str, int]] = {"anthropic": 5_000, "google": 10_000}
+_IMAGE_TOKENS_MAX: Final = 50_000
+#: Documents, sounds and films cost by pages and seconds: bounded by the largest window there is.
+_MEDIA_TOKENS_MAX: Final = 2_000_000
+
+_STAMP: Final = "cleveragents"
+
+
+def input_bound(call: Call, *, window: int | None = None) -> int:
+    """Return how many input tokens a call can cost at most.
+
+    `window`, if known, is the context window of the model: more than that is refused, not billed.
+    """
+    start, counted = _counted_start(call)
+    if start:
+        new = list(call.messages[start:])
+        bound = counted + _bytes_of(new) + _media_of(new, call.model)
+    else:
+        messages = list(call.messages)
+        bound = _REQUEST_TOKENS + _bytes_of(messages) + _media_of(messages, call.model)
+        bound += len(_instructions(messages).encode(errors="replace"))
+        if call.tools:
+            bound += _TOOLS_TOKENS + _TOOL_GROWTH * len(_tools_json(call))
+    return bound if window is None else min(bound, window)
+
+
+def digest_of(call: Call, until: int | None = None) -> str:
+    """Return what tells one question from another: its first `until` messages and all else."""
+    messages = list(call.messages[:until])
+    head = (call.model, call.base_url or "", _instructions(messages))
+    digest = hashlib.sha256("\0".join(head).encode(errors="replace"))
+    digest.update(_tools_json(call))
+    digest.update(_json(_without_instructions(messages)))
+    return digest.hexdigest()
+
+
+def stamp(response: ModelResponse, digest: str) -> ModelResponse:
+    """Return the answer, marked with the digest of its question; the mark is never sent."""
+    return replace(response, metadata={**(response.metadata or {}), _STAMP: digest})
+
+
+def _counted_start(call: Call) -> tuple[int, int]:
+    """Return how many messages the last answer counted, and how many tokens they are."""
+    from pydantic_ai.messages import ModelResponse
+
+    for index in range(len(call.messages) - 1, -1, -1):
+        message = call.messages[index]
+        if not isinstance(message, ModelResponse):
+            continue
+        usage = usage_of(message.usage)
+        stamped = (message.metadata or {}).get(_STAMP)
+        same = _instructions(call.messages) == _instructions(call.messages[:index])
+        if usage is None or not stamped or not same or stamped != digest_of(call, index):
+            break
+        # Reasoning goes back to some providers, and its tokens cannot be read off its text.
+        thought = any(part.part_kind == "thinking" for part in message.parts)
+        return index, usage.input_tokens + (usage.output_tokens if thought else 0)
+    return 0, 0
+
+
+def _bytes_of(messages: Sequence[ModelMessage]) -> int:
+    """Count the bytes of messages as JSON, which holds what is sent and more."""
+    around = _PART_TOKENS * sum(1 + len(message.parts) for message in messages)
+    return around + len(_json(_without_instructions(messages), bare=True))
+
+
+def _media_of(messages: Sequence[ModelMessage], model: str) -> int:
+    """Return what media cost, less what their data weigh in JSON."""
+    tokens = 0
+    for media in _media(messages):
+        kind, data = str(media.media_type).partition("/")[0], getattr(media, "data", b"")
+        if kind == "text" and data:
+            continue  # goes as text, so its bytes count
+        image = _IMAGE_TOKENS.get(model.partition(":")[0], _IMAGE_TOKENS_MAX)
+        tokens += image if kind == "image" else _MEDIA_TOKENS_MAX
+        tokens -= 4 * -(-len(data) // 3)  # as base64, which the bytes have counted
+    return tokens
+
+
+def _media(messages: Sequence[ModelMessage]) -> Iterator[Any]:
+    """Find all files in messages, whoever sent them."""
+    from pydantic_ai.messages import BinaryContent, FilePart, FileUrl, UploadedFile
+
+    for message in messages:
+        for part in message.parts:
+            content = part.content if hasattr(part, "content") else ()
+            if isinstance(part, FilePart):
+                yield content
+                continue
+            items = getattr(part, "files", None) or (
+                content if isinstance(content, list | tuple) else ()
+            )
+            yield from (
+                one for one in items if isinstance(one, BinaryContent | FileUrl | UploadedFile)
+            )
+
+
+def _without_instructions(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """Take out instructions: every request carries them, and only the last ones are sent.
+
+    What tells about an answer, such as its usage, is not sent either.
+    """
+    from pydantic_ai.messages import ModelRequest
+    from pydantic_ai.usage import RequestUsage
+
+    return [
+        replace(one, instructions=None)
+        if isinstance(one, ModelRequest)
+        else replace(one, usage=RequestUsage(), metadata=None, provider_details=None)
+        for one in messages
+    ]
+
+
+def _instructions(messages: Sequence[ModelMessage]) -> str:
+    told = (getattr(one, "instructions", None) for one in reversed(messages))
+    return next((one for one in told if one is not None), "")
+
+
+def _tools_json(call: Call) -> bytes:
+    from pydantic_core import to_json
+
+    return to_json(call.tools)
+
+
+def _json(messages: list[ModelMessage], *, bare: bool = False) -> bytes:
+    from pydantic_ai.messages import ModelMessagesTypeAdapter
+    from pydantic_core import PydanticSerializationError
+
+    try:
+        return ModelMessagesTypeAdapter.dump_json(
+            messages, exclude_none=bare, exclude_defaults=bare
+        )
+    except (PydanticSerializationError, UnicodeEncodeError) as error:
+        raise RequestError(
+            "A message must be text that UTF-8 can write",
+            facts={"reason": type(error).__name__},
+            hint='Decode files with `errors="replace"` before they go into a message',
+        ) from error
