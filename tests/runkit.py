@@ -20,8 +20,8 @@ from cleveragents.domain.conflict import Conflict, MergeOutcome, Side
 from cleveragents.domain.errors import PlanError
 from cleveragents.domain.plan import Node, Plan, PythonActor
 from cleveragents.infrastructure.plan_journal import SqliteRunJournal
+from cleveragents.infrastructure.purses import TrackerPurses
 from cleveragents.infrastructure.sqlite_errors import SqliteErrorJournal
-from cleveragents.runs import TrackerPurses
 
 #: Retries wait next to nothing.
 POLICY = RecoveryPolicy(backoff_s=0.001, backoff_s_max=0.002)
@@ -96,6 +96,7 @@ class DictWorkbench:
     tree: dict = field(default_factory=dict)
     sealed: dict = field(default_factory=dict)
     states: dict = field(default_factory=dict)
+    begun: list = field(default_factory=list)
     benches: list = field(default_factory=list)
     merges: list = field(default_factory=list)
     salvaged: list = field(default_factory=list)
@@ -105,6 +106,12 @@ class DictWorkbench:
 
     def __post_init__(self):
         self.lock = threading.Lock()
+
+    def check_commands(self):
+        """Let every command run."""
+
+    def begin(self, plan_id):
+        self.begun.append(plan_id)
 
     def open(self, plan_id, node, attempt, *, actor):
         bench = DictBench(self, (plan_id, node, attempt, actor))

@@ -11,28 +11,34 @@ from __future__ import annotations
 import logging
 import queue
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from cleveragents.actors.building import build_actor
+from cleveragents.actors.building import ActorParts, build_actor
 from cleveragents.application.run_journal import PlanState
 from cleveragents.application.services.attempt_order import Claim, Crew
+from cleveragents.application.services.circuit_breaker import CircuitBreaker
 from cleveragents.application.services.error_recovery_service import ErrorRecoveryService
 from cleveragents.application.services.plan_runner import PlanRunner
-from cleveragents.domain.budget import Limit, Scopes
-from cleveragents.domain.errors import BudgetExceeded, CleverAgentsError, PlanError
-from cleveragents.domain.money import Money
+from cleveragents.domain.budget import Limit
+from cleveragents.domain.error_record import Action
+from cleveragents.domain.errors import CleverAgentsError, PlanError
 from cleveragents.infrastructure.changes.harvest import Harvest
 from cleveragents.infrastructure.durable_cost_tracker import DurableCostTracker
 from cleveragents.infrastructure.plan_jobs import LEASE_S
 from cleveragents.infrastructure.plan_journal import SqliteRunJournal
+from cleveragents.infrastructure.purses import TrackerPurses
+from cleveragents.infrastructure.sqlite_conversations import SqliteConversations
 from cleveragents.infrastructure.sqlite_errors import SqliteErrorJournal
+from cleveragents.infrastructure.sqlite_tool_journal import SqliteToolJournal
+from cleveragents.providers.pricing import PriceTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping
-    from types import TracebackType
+    from collections.abc import Callable, Container
 
-    from cleveragents.application.attempts import Actor, Files, Payer
+    from cleveragents.actors.llm.parts import Line, LlmParts
+    from cleveragents.application.attempts import Actor, Files
     from cleveragents.application.run_journal import NodeRecord, PlanRecord
     from cleveragents.application.services.run_options import RunOptions
     from cleveragents.application.services.run_result import RunResult
@@ -40,11 +46,11 @@ if TYPE_CHECKING:
     from cleveragents.domain.command import Command, Finished
     from cleveragents.domain.conflict import MergeOutcome
     from cleveragents.domain.context_request import ContextRequest
+    from cleveragents.domain.money import Money
     from cleveragents.domain.plan import Plan
     from cleveragents.domain.stop_signal import StopSignal
-    from cleveragents.domain.usage import Usage
     from cleveragents.providers.cost_tracker import CostTracker
-    from cleveragents.providers.reservation import Reservation
+    from cleveragents.providers.model_access.rate_limiter import RateLimiter
     from cleveragents.workspace import Attempt, Workspace
 
 T = TypeVar("T")
@@ -56,7 +62,15 @@ _log = logging.getLogger(__name__)
 class RunParts:
     """What may be put in place of the usual parts; None means the usual one, on the same store."""
 
-    build_actor: Callable[[plan_actors.Actor], Actor] = build_actor
+    build_actor: Callable[[plan_actors.Actor], Actor] | None = None
+    #: What the usual actors are made of; how to ask models is added where it is missing.
+    actors: ActorParts = field(default_factory=ActorParts)
+    prices: PriceTable | None = None
+    #: Carries calls to models; whoever gives one closes it.
+    line: Line | None = None
+    #: Pauses models that keep failing.
+    breaker: CircuitBreaker | None = None
+    limiter: RateLimiter | None = None
     tracker: CostTracker | None = None
     errors: ErrorRecoveryService | None = None
     find_context: Callable[[ContextRequest], Any] | None = None
@@ -83,13 +97,17 @@ class Runs:
             self.tracker = tracker
             self.errors = given.errors or ErrorRecoveryService(journal=SqliteErrorJournal(store))
             self.journal = SqliteRunJournal(store, lease_s=given.lease_s)
+            llm = given.actors.llm or self._model_actors(workspace, given)
+            self.actors = replace(given.actors, llm=llm)
+            benches = WorkspaceBenches(workspace)
             crew = Crew(
-                workbench=WorkspaceBenches(workspace),
+                workbench=benches,
                 purses=TrackerPurses(tracker),
                 errors=self.errors,
-                build_actor=given.build_actor,
+                build_actor=given.build_actor or partial(build_actor, parts=self.actors),
                 find_context=given.find_context,
             )
+            self._benches = benches
             self._runner = PlanRunner(crew, self.journal, options)
             self._opened = opened.pop_all()
 
@@ -99,11 +117,12 @@ class Runs:
         plan_id: str | None = None,
         *,
         session: str | None = None,
+        folder: str | None = None,
         draft: bool = False,
     ) -> str:
-        """Keep a plan, to be run later; return its id."""
+        """Keep a plan, with the folder of its file, to be run later; return its id."""
         state = PlanState.DRAFT if draft else PlanState.READY
-        return self._runner.add(plan, plan_id, session=session, state=state)
+        return self._runner.add(plan, plan_id, session=session, folder=folder, state=state)
 
     def run(
         self, plan: Plan, plan_id: str | None = None, *, session: str | None = None
@@ -123,13 +142,19 @@ class Runs:
         self.journal.ask_to_stop(plan_id, PlanState.PAUSED)
 
     def cancel(self, plan_id: str) -> None:
-        """Cancel a plan, run by whichever process or by none; asked twice, stop at once."""
+        """Cancel a plan, run by whichever process or by none; asked twice, stop at once.
+
+        What a dead process left of it is settled: work is in the store, promised money is charged.
+        """
         try:
             self.journal.ask_to_stop(plan_id, PlanState.CANCELLED)
         except PlanError as error:
             if error.code != "CA6203":
                 raise
             self.journal.move(plan_id, PlanState.CANCELLED)
+            for record in self.errors.history(plan_id).undecided:
+                self.errors.keep_decision(record, Action.ABORT, "the plan was cancelled")
+            self._benches.collect()
 
     def move(self, plan_id: str, state: PlanState) -> None:
         """Move a plan that nobody runs to another state, such as from `done` to `applied`."""
@@ -142,6 +167,37 @@ class Runs:
     def nodes(self, plan_id: str) -> tuple[NodeRecord, ...]:
         """Return what is known of the nodes of a plan."""
         return self.journal.nodes(plan_id)
+
+    def _model_actors(
+        self, workspace: Workspace, given: RunParts
+    ) -> Callable[[plan_actors.LlmActor], Actor]:
+        """Return what makes actors that ask models; all that they need is loaded for the first."""
+
+        def parts() -> LlmParts:
+            from cleveragents.actors.llm.building import llm_tools
+            from cleveragents.actors.llm.parts import LlmParts
+            from cleveragents.providers.model_access.line import ModelLine
+            from cleveragents.providers.model_access.rate_limiter import RateLimiter
+
+            store, root = workspace.changes.store, workspace.changes.root
+            return LlmParts(
+                line=given.line or self._opened.enter_context(ModelLine()),
+                prices=given.prices or PriceTable(),
+                errors=self.errors,
+                conversations=SqliteConversations(store),
+                tools=llm_tools(SqliteToolJournal(store), root),
+                breaker=given.breaker or CircuitBreaker(),
+                limiter=given.limiter or RateLimiter(),
+                root=root,
+            )
+
+        def actor(value: plan_actors.LlmActor) -> Actor:
+            from cleveragents.actors.llm.building import llm_actor
+
+            return llm_actor(value, shared.value())
+
+        shared = _Once(parts)
+        return actor
 
     def close(self) -> None:
         """Stop the threads; the workspace stays open."""
@@ -187,21 +243,28 @@ class _Once(Generic[T]):
 
 
 class WorkspaceBenches:
-    """The `Workbench` of a workspace: a sandbox is made when an attempt first looks at its files.
-
-    The same holds for the plan's base: a plan that touches no file never looks at the tree.
-    """
+    """The `Workbench` of a workspace; a sandbox is made when an attempt looks at files."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         changes = workspace.changes
-        self._harvest = Harvest(changes.repository, changes.changesets, changes.trees)
+        self._harvest = Harvest(
+            changes.repository, changes.changesets, changes.trees, clock=changes.clock
+        )
+
+    def begin(self, plan_id: str) -> None:
+        """Take the user's tree as it stands now as the plan's base, unless it has one."""
+        self._workspace.begin(plan_id)
+
+    def check_commands(self) -> None:
+        """Refuse, with CA5006, where commands must be confined and cannot be."""
+        self._workspace.check_commands()
 
     def open(self, plan_id: str, node: str, attempt: int, *, actor: str | None) -> WorkspaceBench:
         """Return the bench of one attempt; it costs nothing until it is used."""
 
         def make(opened: ExitStack) -> Attempt:
-            self._workspace.begin(plan_id)
+            self.begin(plan_id)
             return opened.enter_context(
                 self._workspace.attempt(plan_id, node, attempt, actor=actor)
             )
@@ -223,14 +286,18 @@ class WorkspaceBenches:
 
     def salvage(self, plan_id: str, kept: Container[str]) -> None:
         """Put what dead processes left into the store, and reject what belongs to no result."""
+        self.collect()
+        for row in self._workspace.changes.trees.merges(plan_id):
+            if row.state == "sealed" and row.changeset_id not in kept:
+                self.reject(row.changeset_id)
+
+    def collect(self) -> None:
+        """Put what dead processes left into the store, and take their sandboxes away."""
         try:
             self._workspace.collect_garbage()
         except CleverAgentsError:
             # One that cannot be salvaged now is kept for the next time, and merged by nobody.
             _log.exception("A sandbox of a dead process is not salvaged yet")
-        for row in self._workspace.changes.trees.merges(plan_id):
-            if row.state == "sealed" and row.changeset_id not in kept:
-                self.reject(row.changeset_id)
 
 
 class WorkspaceBench:
@@ -277,112 +344,3 @@ class WorkspaceBench:
         if self._sealed is None and attempt is not None:
             # A check that was the first to look at the files changes nothing.
             self._workspace.changes.trees.reject(attempt.changeset_id)
-
-
-class TrackerPurses:
-    """The `Purses` of a cost tracker: each attempt spends on its plan, node, actor and session."""
-
-    def __init__(self, tracker: CostTracker) -> None:
-        self._tracker = tracker
-        # Of each plan with a budget; replaced as a whole, before any of its attempts begins.
-        self._limits: Mapping[str, tuple[Limit, ...]] = {}
-
-    def set_budget(self, plan_id: str, plan: Plan) -> None:
-        """Put the limits of a plan and of its nodes in force."""
-        limits = [] if plan.budget is None else [*plan.budget.limits_of(plan_id)]
-        limits += [
-            Limit("label", node.budget.max_usd, name=_label(plan_id, node.name))
-            for node in plan.nodes
-            if node.budget is not None
-        ]
-        for limit in limits:
-            self._tracker.set_limit(limit)
-        self._limits = {**self._limits, plan_id: tuple(limits)}
-
-    def open(self, payer: Payer, on_spend: Callable[[Money], object]) -> TrackerPurse:
-        """Return the purse of one attempt, or refuse: bills without a promise ate the budget."""
-        for limit in self._limits.get(payer.plan_id, ()):
-            self._refuse_if_overspent(limit, payer)
-        return TrackerPurse(self._tracker, payer, on_spend)
-
-    def _refuse_if_overspent(self, limit: Limit, payer: Payer) -> None:
-        own = {"plan": payer.plan_id, "label": _label(payer.plan_id, payer.node)}
-        if not limit.hard or limit.name is None or own.get(limit.kind) != limit.name:
-            return
-        # The limit in force: whoever resumes may have raised it.
-        now = self._tracker.balance(limit.kind, limit.name)
-        if now.limit is not None and now.spent > now.limit:
-            raise BudgetExceeded(
-                f"The budget of {limit.kind} `{limit.name}` is overspent; no attempt is started",
-                facts={"spent": now.spent, "limit": now.limit, "node": payer.node},
-                hint=f"Run `cleveragents resume {payer.plan_id} --budget-usd-max N`",
-            )
-
-
-class TrackerPurse:
-    """The `Purse` of one attempt."""
-
-    def __init__(
-        self, tracker: CostTracker, payer: Payer, on_spend: Callable[[Money], object]
-    ) -> None:
-        self._tracker = tracker
-        self._payer = payer
-        self._on_spend = on_spend
-
-    def reserve(self, amount: Money | float, *, model: str | None = None) -> HeldMoney:
-        """Promise money to a call, or refuse with BudgetExceeded before anything is spent."""
-        return HeldMoney(self._tracker.reserve(amount, self._scopes(model)), self._on_spend)
-
-    def record(
-        self,
-        amount: Money | float,
-        *,
-        usage: Usage | None = None,  # noqa: ARG002  # the books hold money; tokens are the actor's to tell
-        model: str | None = None,
-    ) -> None:
-        """Record a bill that came without a promise; it is never refused."""
-        self._tracker.record_usage(amount, self._scopes(model))
-        self._on_spend(Money.of(amount))
-
-    def _scopes(self, model: str | None) -> Scopes:
-        payer = self._payer
-        return Scopes(
-            plan=payer.plan_id,
-            session=payer.session,
-            actor=payer.actor,
-            model=model,
-            labels=(_label(payer.plan_id, payer.node),),
-        )
-
-
-class HeldMoney:
-    """Money that is promised to one call; a block that ends by an error keeps it charged."""
-
-    def __init__(self, reservation: Reservation, on_spend: Callable[[Money], object]) -> None:
-        self._reservation = reservation
-        self._on_spend = on_spend
-
-    def settle(self, amount: Money | float) -> object:
-        """Charge what was billed, and give the rest back."""
-        outcome = self._reservation.settle(amount)
-        self._on_spend(Money.of(amount))
-        return outcome
-
-    def release(self) -> object:
-        """Give it all back: nothing was billed."""
-        return self._reservation.release()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._reservation.__exit__(kind, error, trace)
-
-
-def _label(plan_id: str, node: str) -> str:
-    return f"node={plan_id}/{node}"

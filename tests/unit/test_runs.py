@@ -85,11 +85,38 @@ def test_changes_reach_the_tree_of_the_plan_and_later_nodes(workspace):
 
 
 def test_plan_that_touches_no_file_makes_no_sandbox_and_never_looks_at_the_tree(workspace):
-    with runs_of(workspace, a=lambda _: 1) as runs:
-        assert runs.run(plan(function("a")), "p").exit_code == 0
+    with Runs(workspace) as runs:
+        assert runs.run(plan(scripted("a", SpendStep(0.01))), "p").exit_code == 0
     assert workspace.sandboxes.list() == ()
     with pytest.raises(PlanError):
         workspace.changes.trees.tree_of("p")
+
+
+def test_what_the_user_edits_after_the_start_is_not_in_the_base_of_the_plan(workspace):
+    """The first node uses no file: the tree counts as it was when the user started the plan."""
+
+    def edit(_):
+        (workspace.changes.root / "a.txt").write_text("edited\n")
+        (workspace.changes.root / "late.txt").write_text("late\n")
+
+    def look(attempt):
+        return attempt.files.read("a.txt").decode()
+
+    with runs_of(workspace, edit=edit, look=look) as runs:
+        result = runs.run(plan(function("edit"), function("look", "edit")), "p")
+    assert result.outputs["look"] == "one\n"
+    assert set(files_of(workspace, "p")) == {"a.txt"}
+
+
+def test_tree_that_cannot_be_taken_stops_a_plan_before_any_attempt(workspace, monkeypatch):
+    def refuse(_):
+        raise PlanError("no tree", code="CA4108")
+
+    with runs_of(workspace, a=lambda _: 1) as runs, monkeypatch.context() as patch:
+        patch.setattr(workspace, "begin", refuse)
+        with pytest.raises(PlanError, match="no tree"):
+            runs.run(plan(function("a")), "p")
+        assert (runs.plans()[0].state, runs.nodes("p")) == (PlanState.READY, ())
 
 
 def test_tools_of_one_attempt_that_start_together_share_one_sandbox(workspace):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from cleveragents.actors.command_actor import CommandActor
 from cleveragents.actors.pause import pause
@@ -20,6 +20,15 @@ if TYPE_CHECKING:
     from cleveragents.actors.command_actor import Pricing
     from cleveragents.actors.pause import Pause
     from cleveragents.application.attempts import Actor
+
+
+@runtime_checkable
+class Checked(Protocol):
+    """An actor that can tell before a run that it would fail."""
+
+    def check(self) -> None:
+        """Refuse what cannot work."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +65,9 @@ def build_actor(value: plan_actors.Actor, parts: ActorParts = _DEFAULT) -> Actor
 
 
 def check_actor(value: plan_actors.Actor, parts: ActorParts = _DEFAULT) -> None:
-    """Refuse before a run what can be known to fail in it: a function that is not there."""
+    """Refuse before a run what can be known to fail: a missing function, model or key."""
     actor = build_actor(value, parts)
-    if isinstance(actor, PythonActor):
+    if isinstance(actor, Checked):
         actor.check()
 
 

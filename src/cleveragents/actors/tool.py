@@ -108,6 +108,10 @@ class Tool:
     parameters: tuple[Parameter, ...] = ()
     permission: Permission = Permission.READ
     timeout_s: float = 60.0
+    #: In place of `parameters`, for a tool of others, who check the arguments themselves.
+    json_schema: Mapping[str, Any] | None = field(default=None, repr=False)
+    #: What it does is not in the sandbox, so it is never done again to rebuild one.
+    outside: bool = False
 
     def __post_init__(self) -> None:
         names = [one.name for one in self.parameters]
@@ -123,6 +127,8 @@ class Tool:
 
     def schema(self) -> dict[str, Any]:
         """Return the parameters as JSON schema, as models want to be told."""
+        if self.json_schema is not None:
+            return dict(self.json_schema)
         return {
             "type": "object",
             "properties": {one.name: one.schema() for one in self.parameters},
@@ -145,10 +151,16 @@ class Tool:
                 facts={"tool": self.name, "mistakes": tuple(mistakes)},
                 hint=f"Call it as `{self.name}({', '.join(map(_shown, self.parameters))})`",
             )
+        if self.json_schema is not None:
+            return given
         values = ((one.name, given.get(one.name), one.default) for one in self.parameters)
         return {name: default if value is None else value for name, value, default in values}
 
     def _mistakes(self, given: Mapping[Any, Any]) -> Iterator[str]:
+        if self.json_schema is not None:
+            missing = (one for one in self.json_schema.get("required", ()) if one not in given)
+            yield from (f"`{name}` is missing" for name in missing)
+            return
         names = [one.name for one in self.parameters]
         for name in given:
             if name not in names:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping
+    from types import TracebackType
 
     from cleveragents.domain.changeset import FileMode
     from cleveragents.domain.command import Command, Finished
@@ -81,6 +82,14 @@ class Bench(Protocol):
 class Workbench(Protocol):
     """Gives attempts their benches, and merges what they did."""
 
+    def begin(self, plan_id: str) -> None:
+        """Take the user's tree as it stands now as the plan's base, unless it has one."""
+        ...
+
+    def check_commands(self) -> None:
+        """Refuse, as a mistake of the set-up, where no command could be run."""
+        ...
+
     def open(self, plan_id: str, node: str, attempt: int, *, actor: str | None) -> Bench:
         """Return the bench of one attempt; it costs nothing until it is used."""
         ...
@@ -111,12 +120,34 @@ class Held(Protocol):
     What may have been billed is charged at its upper bound and listed as unconfirmed.
     """
 
+    @property
+    def id(self) -> str | None:
+        """What `Purse.correct` knows it by; None where promises have no names."""
+        ...
+
     def settle(self, amount: Money | float) -> object:
         """Charge what was billed, and give the rest back."""
         ...
 
     def release(self) -> object:
         """Give it all back: nothing was billed."""
+        ...
+
+    def abandon(self) -> object:
+        """Keep it charged as unconfirmed: it may have been billed, and nobody says how much."""
+        ...
+
+    def __enter__(self) -> Self:
+        """Begin the call."""
+        ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the call."""
         ...
 
 
@@ -153,6 +184,10 @@ class Purse(Protocol):
         self, amount: Money | float, *, usage: Usage | None = None, model: str | None = None
     ) -> None:
         """Record a bill that came without a promise; it is never refused."""
+        ...
+
+    def correct(self, reservation: str, amount: Money | float) -> None:
+        """Put a bill in place of what stands for a promise, such as of a process that died."""
         ...
 
 

@@ -93,6 +93,8 @@ class PlanRecord:
     session: str | None = None
     error: Mapping[str, Any] | None = None
     created: float = 0.0
+    #: Where its file lies: absolute, or seen from the tree; None when it came from no file.
+    folder: str | None = None
 
 
 class RunBook(Protocol):
@@ -141,7 +143,15 @@ class RunBook(Protocol):
 class RunJournal(Protocol):
     """Keeps plans and who runs them; safe for any number of threads and processes."""
 
-    def add(self, plan_id: str, source: str, *, session: str | None, state: PlanState) -> None:
+    def add(
+        self,
+        plan_id: str,
+        source: str,
+        *,
+        session: str | None,
+        folder: str | None,
+        state: PlanState,
+    ) -> None:
         """Keep a new plan; the same plan again is fine, another of its name is refused."""
         ...
 

@@ -46,6 +46,7 @@ class ErrorCategory(StrEnum):
     CONFLICT = "plan.conflict"
     BUDGET = "plan.budget"
     STALLED = "plan.stalled"
+    QUESTION = "plan.question"
     CANCELLED = "cancelled"
     BUG = "internal.bug"
     UNKNOWN = "unknown"
@@ -171,8 +172,8 @@ class ErrorRecord:
         return cls(**values)
 
 
-# An open breaker (CA3107) and a closed gate (CA3108).
-_OWN_REFUSALS: Final = frozenset({"CA3107", "CA3108"})
+# An open breaker (CA3107), a closed gate (CA3108) and a rate that is used up (CA3109).
+_OWN_REFUSALS: Final = frozenset({"CA3107", "CA3108", "CA3109"})
 _TEXTS: Final = (
     ("message", MESSAGE_CHARS_MAX),
     *(
@@ -238,6 +239,14 @@ class HistorySnapshot:
     count: int = 0
     decision_count: int = 0
     by_category: Mapping[ErrorCategory, int] = field(default_factory=dict)
+
+    @property
+    def undecided(self) -> tuple[ErrorRecord, ...]:
+        """The kept records about which nothing is decided yet."""
+        if self.count == self.decision_count:
+            return ()
+        decided = {one.record_seq for one in self.decisions}
+        return tuple(one for one in self.records if one.seq not in decided)
 
 
 def check_plan_id(plan_id: object) -> None:

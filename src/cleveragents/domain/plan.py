@@ -34,6 +34,7 @@ from cleveragents.domain.plan_actors import (
 )
 from cleveragents.domain.plan_collections import Either, FrozenMap, Listed, Literal, Mapped
 from cleveragents.domain.plan_graph import Graph
+from cleveragents.domain.plan_mcp import MCP, McpServer
 from cleveragents.domain.plan_options import (
     ATTEMPTS,
     ENV,
@@ -92,6 +93,7 @@ __all__ = [
     "FailStep",
     "ForEach",
     "LlmActor",
+    "McpServer",
     "Node",
     "NodeBudget",
     "OnFailure",
@@ -141,6 +143,9 @@ class Node(PlanValue):
         Listed(Text("a name", chars_max=200), "names of tools"),
         "tools that the actor may use; all it knows by default",
         None,
+    )
+    mcp: Mapping[str, McpServer] = spec(
+        MCP, "servers of further tools, beside those of the plan", FrozenMap()
     )
     folder: str = spec(
         TreePath("the path of a folder inside the tree, or `.`", root_too=True),
@@ -313,6 +318,9 @@ class Plan(PlanValue):
         "put the changes into the tree: after a question, at once, or not",
         ApplyMode.ASK,
     )
+    mcp: Mapping[str, McpServer] = spec(
+        MCP, "servers of further tools for the models of all nodes", FrozenMap()
+    )
     defaults: Defaults = spec(Record(Defaults), "what holds for each node", Defaults())
     nodes: tuple[Node, ...] = spec(Nodes(), "the graph: each node with its actor and its needs")
 
@@ -326,6 +334,25 @@ class Plan(PlanValue):
         """Who needs whom, made anew for each caller."""
         return Graph({node.name: node.needs for node in self.nodes})
 
+    @property
+    def runs_commands(self) -> bool:
+        """Say whether a node has a command to run; functions and models may run others."""
+        usual = self.defaults
+        return any(
+            (node.check or usual.check) is not None
+            or isinstance(node.actor or usual.actor, CommandActor)
+            for node in self.nodes
+        )
+
+    @property
+    def may_touch_files(self) -> bool:
+        """Say whether a node could look at the tree; a script whose steps name no file cannot."""
+        usual = self.defaults
+        return any(
+            (node.check or usual.check) is not None or _uses_files(node.actor or usual.actor)
+            for node in self.nodes
+        )
+
     def resolved(self) -> dict[str, Node]:
         """Return each node by its name, with what it takes from `defaults` and the plan."""
         return {node.name: self._resolved(node) for node in self.nodes}
@@ -337,9 +364,16 @@ class Plan(PlanValue):
                 values[one.name] = getattr(self.defaults, one.name)
         values["on_failure"] = values["on_failure"] or self.on_failure
         values["env"] = FrozenMap({**self.defaults.env, **node.env})
+        values["mcp"] = FrozenMap({**self.mcp, **node.mcp})
         resolved = assembled(Node, values)
         assert isinstance(resolved, Node)
         return resolved
+
+
+def _uses_files(actor: Actor | None) -> bool:
+    if not isinstance(actor, ScriptedActor):
+        return True
+    return any(isinstance(step, WriteStep | EditStep | DeleteStep) for step in actor.steps)
 
 
 #: The whole of a plan file, from which reading, writing, the schema and the reference are made.

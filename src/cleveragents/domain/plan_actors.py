@@ -11,7 +11,9 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from cleveragents.domain.conditions import Template
 from cleveragents.domain.error_record import ErrorCategory
+from cleveragents.domain.inline_code import code_arguments
 from cleveragents.domain.plan_collections import Either, Listed
 from cleveragents.domain.plan_records import Kinds, PlanValue, Record, spec
 from cleveragents.domain.plan_rules import (
@@ -35,6 +37,7 @@ _TEXT_CHARS_MAX: Final = 1_000_000
 # In a shell, `${name}` is the shell's own; a dot never is.
 _OURS_IN_SHELL: Final = re.compile(r"\$\{\s*(?:nodes|inputs|plan)\.")
 
+_MODEL: Final = Text("the name of a model, such as `anthropic:sonnet`", chars_max=200)
 _PROMPT: Final = Templated("text that says something", chars_max=_TEXT_CHARS_MAX, private=True)
 _FILE: Final = TreePath("the path of a file inside the tree, such as `src/app.py`")
 _COMMAND: Final = Either(
@@ -59,8 +62,17 @@ def settle_command(values: dict[str, Any], at: At, found: Findings) -> None:
             found.add(place, "`command` must be one text when `shell` is true, got a list")
         elif not command or not command[0].strip():
             found.add(place, "`command` must start with the name of a program, got none")
+        else:
+            _refuse_data_as_code(command, place, found)
     elif isinstance(command, str) and _OURS_IN_SHELL.search(command):
         found.add(place, SHELL_TEMPLATE)
+
+
+def _refuse_data_as_code(command: tuple[str, ...], place: At, found: Findings) -> None:
+    """Refuse templates in what `sh -c`, `python -c` and their like would run."""
+    for at in code_arguments(command):
+        if Template.parse(command[at]).references:
+            found.add((*place, at), CODE_TEMPLATE)
 
 
 def shell_word(text: str) -> str | None:
@@ -85,6 +97,10 @@ def _split(text: str, at: At, found: Findings) -> Any:
 SHELL_TEMPLATE: Final = (
     "A template in a shell's text could run as code; hand it over in `env`, such as"
     ' `env: {FILE: "${inputs.file}"}`, and write `"$FILE"`'
+)
+CODE_TEMPLATE: Final = (
+    "A template in a script on the command line could run as code; hand it over as a further"
+    """ argument, such as `[sh, -c, 'echo "$1"', sh, "${item}"]`, or in `env`"""
 )
 
 
@@ -123,9 +139,7 @@ class PythonActor(PlanValue):
 class LlmActor(PlanValue):
     """Asks a model, which may use the node's tools."""
 
-    model: str = spec(
-        Text("the name of a model, such as `anthropic:sonnet`", chars_max=200), "the model to ask"
-    )
+    model: str = spec(_MODEL, "the model to ask")
     prompt: str = spec(_PROMPT, "what to ask for")
     system: str | None = spec(_PROMPT, "standing orders for the model", None)
     temperature: float | None = spec(
@@ -133,6 +147,20 @@ class LlmActor(PlanValue):
     )
     tokens_max: int | None = spec(
         Number(1, 10_000_000, "tokens", whole=True), "longest answer of one call", None
+    )
+    lower_tokens: bool = spec(
+        Flag(), "ask for a shorter answer where the budget has no room for the longest", True
+    )
+    turns_max: int = spec(
+        Number(1, 1_000, "answers", whole=True), "how often the model may answer", 40
+    )
+    fall_back: tuple[str, ...] = spec(
+        Listed(_MODEL, "names of models"), "models to ask in this order when one cannot answer", ()
+    )
+    base_url: str | None = spec(
+        Text("the address of a server", chars_max=2_000, pattern=r"^https?://[^\s/]+\S*$"),
+        "where the models are served, when not at their provider",
+        None,
     )
 
 

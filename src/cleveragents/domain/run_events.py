@@ -42,6 +42,8 @@ class NodeStarted:
     node: str
     attempt: int
     actor: str
+    #: How many instances its node has; 0 where that is not told.
+    members: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

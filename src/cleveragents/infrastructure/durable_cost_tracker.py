@@ -153,6 +153,12 @@ class DurableCostTracker(CostTracker):
         more_s = self._ttl_s if ttl_s is None else positive_s("ttl_s", ttl_s)
         return self._store.write(ledger.renew(_durable(reservation).id, self._clock() + more_s))
 
+    def find(self, reservation: str) -> DurableReservation | None:
+        """Return a reservation of any process by its id, as it stands; None when there is none."""
+        with self._store.read() as connection:
+            promise = ledger.find_promise(connection, reservation)
+        return None if promise is None else DurableReservation(self, promise)
+
     def expire(self) -> tuple[Reservation, ...]:
         """Charge what nothing was heard of, of any process; return all that is unconfirmed."""
         for posted in self._store.write(ledger.expire(self._clock(), self._process)):

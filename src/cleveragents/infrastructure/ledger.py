@@ -158,6 +158,20 @@ def abandon(reservation: str, at: float) -> Callable[[Transaction], Posted]:
     return write
 
 
+def abandon_all(key: str, at: float) -> Callable[[Transaction], tuple[Posted, ...]]:
+    """Charge every open reservation of one account: whoever made them is known to be dead."""
+
+    def write(tx: Transaction) -> tuple[Posted, ...]:
+        rows = tx.execute(
+            "SELECT id FROM reservations WHERE state = 'open' "
+            "AND EXISTS (SELECT 1 FROM json_each(keys) WHERE value = ?) ORDER BY expires_at, id",
+            (key,),
+        ).fetchall()
+        return tuple(abandon(row[0], at)(tx) for row in rows)
+
+    return write
+
+
 def renew(reservation: str, expires_at: float) -> Callable[[Transaction], bool]:
     """Give an open reservation more time; false when it has ended."""
     return lambda tx: (

@@ -7,6 +7,7 @@ checks in its own transaction that the writer's fence is still the job's.
 from __future__ import annotations
 
 import logging
+import shlex
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -123,7 +124,7 @@ def lost(plan_id: str, fence: int) -> PlanError:
 
 def held_elsewhere(job: AsyncJob) -> PlanError:
     """Return the refusal while another process runs the plan."""
-    owner = Owner.parse(job.owner)
+    owner, quoted = Owner.parse(job.owner), shlex.quote(job.plan_id)
     return PlanError(
         f"Plan `{job.plan_id}` is being run by another process",
         code="CA6201",
@@ -133,7 +134,8 @@ def held_elsewhere(job: AsyncJob) -> PlanError:
             "pid": None if owner is None else owner.pid,
             "since": job.since,
         },
-        hint="Wait until it has ended, or ask it to stop by pausing or cancelling the plan",
+        hint=f"Run `cleveragents watch {quoted}` to follow it, or `cleveragents pause {quoted}`"
+        " to stop it",
     )
 
 

@@ -6,12 +6,13 @@ import hashlib
 import json
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from cleveragents.application.run_journal import NodeRecord, PlanRecord, PlanState
-from cleveragents.domain.budget import positive_s
+from cleveragents.domain.budget import positive_s, scope_key
 from cleveragents.domain.errors import PlanError, StoreError
 from cleveragents.domain.plan_graph import NodeState
+from cleveragents.infrastructure import ledger
 from cleveragents.infrastructure.plan_jobs import (
     LEASE_S,
     AsyncJob,
@@ -23,30 +24,24 @@ from cleveragents.infrastructure.plan_jobs import (
     take_job,
     wish,
 )
+from cleveragents.infrastructure.plan_rows import (
+    PLANS,
+    PUT_NODES,
+    node_events,
+    node_rows,
+    plan_record,
+    plan_row,
+    told_of,
+    values_of,
+)
 from cleveragents.infrastructure.sandbox.owner import Owner
 from cleveragents.infrastructure.stored_text import check_names, check_plan_id, plain
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Mapping
 
     from cleveragents.application.run_journal import Lost, StopRequest
     from cleveragents.infrastructure.store import Store, Transaction
-
-_PLANS: Final = "SELECT id, source, digest, state, session, error, created FROM plans"
-#: Rows come as one text of JSON: a statement for each would let other threads in each time.
-_PUT: Final = """
-REPLACE INTO plan_nodes
-SELECT ?1,
-    json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
-    json_extract(value, '$[3]'), json_extract(value, '$[4]'), json_extract(value, '$[5]'),
-    json_extract(value, '$[6]'), json_extract(value, '$[7]'), json_extract(value, '$[8]')
-FROM json_each(?2)
-"""
-_NODES: Final = (
-    "SELECT id, node, state, attempt, actor, output, changeset, feedback, error FROM plan_nodes"
-    " WHERE plan = ?"
-)
 
 
 class SqliteRunJournal:
@@ -76,22 +71,25 @@ class SqliteRunJournal:
         source: str,
         *,
         session: str | None = None,
+        folder: str | None = None,
         state: PlanState = PlanState.READY,
     ) -> None:
         """Keep a new plan; the same plan again is fine, another of its name is refused."""
         check_plan_id(plan_id)
         check_names(session=session)
         at, digest = self._clock(), _digest(source)
+        # As JSON, which can hold a path of any bytes.
+        place = None if folder is None else json.dumps(folder)
 
         def write(tx: Transaction) -> str:
             added = tx.execute(
-                "INSERT INTO plans (id, source, digest, session, state, created)"
-                " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
-                (plan_id, source, digest, session, state, at),
+                "INSERT INTO plans (id, source, digest, session, state, created, folder)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+                (plan_id, source, digest, session, state, at, place),
             )
             if added.rowcount:
                 tx.event("plan.added", {"digest": digest, "state": state}, at=at, plan=plan_id)
-            return _plan(tx, plan_id).digest
+            return plan_row(tx, plan_id).digest
 
         if self._store.write(write) != digest:
             raise PlanError(
@@ -104,17 +102,17 @@ class SqliteRunJournal:
     def get(self, plan_id: str) -> PlanRecord:
         """Return a plan; CA4107 when there is none of this name."""
         with self._store.read() as connection:
-            return _plan(connection, plan_id)
+            return plan_row(connection, plan_id)
 
     def plans(self) -> tuple[PlanRecord, ...]:
         """Return all plans, the oldest first."""
         with self._store.read() as connection:
-            return tuple(map(_record, connection.execute(f"{_PLANS} ORDER BY number")))
+            return tuple(map(plan_record, connection.execute(f"{PLANS} ORDER BY number")))
 
     def nodes(self, plan_id: str) -> tuple[NodeRecord, ...]:
         """Return what is kept of the nodes of a plan."""
         with self._store.read() as connection:
-            return _nodes(connection, plan_id)
+            return node_rows(connection, plan_id)
 
     def job(self, plan_id: str) -> AsyncJob | None:
         """Return who runs a plan, or ran it last; None when it never ran."""
@@ -127,7 +125,7 @@ class SqliteRunJournal:
         while True:
             now = self._clock()
             with self._store.read() as connection:
-                _plan(connection, plan_id)
+                plan_row(connection, plan_id)
                 seen = find_job(connection, plan_id)
             if seen is not None and seen.is_held(now):
                 raise held_elsewhere(seen)
@@ -154,7 +152,7 @@ class SqliteRunJournal:
         at = self._clock()
 
         def write(tx: Transaction) -> None:
-            _plan(tx, plan_id)
+            plan_row(tx, plan_id)
             job = find_job(tx, plan_id)
             if job is None or not job.is_held(at):
                 raise _wrong_state(plan_id, "nobody runs it", "Move it with its own command")
@@ -168,14 +166,15 @@ class SqliteRunJournal:
         at = self._clock()
 
         def write(tx: Transaction) -> None:
-            known = _plan(tx, plan_id).state
+            plan = plan_row(tx, plan_id)
             job = find_job(tx, plan_id)
             if job is not None and job.is_held(at):
                 raise held_elsewhere(job)
             # What a dead process left as running may be cancelled as if it were paused.
-            now = PlanState.PAUSED if known is PlanState.RUNNING else known
+            now = PlanState.PAUSED if plan.state is PlanState.RUNNING else plan.state
             if not now.may_become(state):
-                raise _wrong_state(plan_id, f"it is {known} and cannot become {state}", None)
+                raise _wrong_state(plan_id, f"it is {plan.state} and cannot become {state}", None)
+            _interrupt(tx, plan, at)
             _move(tx, plan_id, state, at)
 
         self._store.write(write)
@@ -200,12 +199,12 @@ class SqliteRunBook:
     def put(self, *records: NodeRecord, wait: bool = True) -> None:
         """Keep the latest truth about nodes, of all or none; `wait` until it is durable."""
         at, plan_id, fence = self._clock(), self.plan.id, self.fence
-        rows = json.dumps([_row(one) for one in records])
-        events = _events(records)
+        rows = json.dumps([values_of(one) for one in records])
+        events = node_events(records)
 
         def write(tx: Transaction) -> None:
             check_fence(tx, plan_id, fence)
-            tx.execute(_PUT, (plan_id, rows))
+            tx.execute(PUT_NODES, (plan_id, rows))
             for kind, nodes, actor in events:
                 tx.event(kind, {"nodes": nodes}, at=at, plan=plan_id, actor=actor)
 
@@ -268,22 +267,36 @@ class SqliteRunBook:
 
 def _begun(tx: Transaction, plan_id: str, owner: str, fence: int, at: float) -> _Taken:
     """Begin a run: what was running is interrupted, and what failed may be tried again."""
-    plan = _plan(tx, plan_id)
+    plan = plan_row(tx, plan_id)
     if plan.state is PlanState.DRAFT:
         raise _wrong_state(plan_id, "it is a draft", "Move it to `ready` first")
-    nodes = _nodes(tx, plan_id)
-    interrupted = tuple(one for one in nodes if one.state is NodeState.RUNNING)
-    for one in interrupted:
-        body = {"nodes": [_told(one)]}
-        tx.event("node.interrupted", body, at=at, plan=plan_id, actor=one.actor)
+    interrupted = _interrupt(tx, plan, at)
     tx.execute(
-        "UPDATE plan_nodes SET state = 'waiting' WHERE plan = ? AND state IN ('running', 'failed')",
-        (plan_id,),
+        "UPDATE plan_nodes SET state = 'waiting' WHERE plan = ? AND state = 'failed'", (plan_id,)
     )
     if not plan.state.is_finished:
         tx.execute("UPDATE plans SET state = 'running', error = NULL WHERE id = ?", (plan_id,))
         tx.event("plan.running", {"owner": owner, "fence": fence}, at=at, plan=plan_id)
-    return fence, plan, _nodes(tx, plan_id), interrupted
+    return fence, plan, node_rows(tx, plan_id), interrupted
+
+
+def _interrupt(tx: Transaction, plan: PlanRecord, at: float) -> tuple[NodeRecord, ...]:
+    """Settle what a dead process had under way; nobody holds the plan, so it is nobody's.
+
+    Nodes that it ran wait again, and money that it had promised is charged until a bill comes.
+    """
+    if plan.state is not PlanState.RUNNING:
+        return ()
+    nodes = node_rows(tx, plan.id)
+    interrupted = tuple(one for one in nodes if one.state is NodeState.RUNNING)
+    for one in interrupted:
+        body = {"nodes": [told_of(one)]}
+        tx.event("node.interrupted", body, at=at, plan=plan.id, actor=one.actor)
+    tx.execute(
+        "UPDATE plan_nodes SET state = 'waiting' WHERE plan = ? AND state = 'running'", (plan.id,)
+    )
+    ledger.abandon_all(scope_key("plan", plan.id), at)(tx)
+    return interrupted
 
 
 def _move(
@@ -296,92 +309,6 @@ def _move(
     told = None if error is None else json.dumps(error)
     tx.execute("UPDATE plans SET state = ?, error = ? WHERE id = ?", (state, told, plan_id))
     tx.event(f"plan.{state}", {} if error is None else {"error": error}, at=at, plan=plan_id)
-
-
-def _plan(source: Transaction | sqlite3.Connection, plan_id: str) -> PlanRecord:
-    row = source.execute(f"{_PLANS} WHERE id = ?", (plain(plan_id),)).fetchone()
-    if row is None:
-        raise PlanError(
-            f"Plan {plan_id!r} is not known",
-            code="CA4107",
-            facts={"plan": plan_id},
-            hint="Run `cleveragents plan list` to see which there are",
-        )
-    return _record(row)
-
-
-def _record(row: tuple[Any, ...]) -> PlanRecord:
-    plan_id, source, digest, state, session, error, created = row
-    return PlanRecord(
-        id=plan_id,
-        source=source,
-        digest=digest,
-        state=PlanState(state),
-        session=session,
-        error=None if error is None else json.loads(error),
-        created=created,
-    )
-
-
-def _nodes(source: Transaction | sqlite3.Connection, plan_id: str) -> tuple[NodeRecord, ...]:
-    return tuple(
-        NodeRecord(
-            id=node_id,
-            node=node,
-            state=NodeState(state),
-            attempt=attempt,
-            actor=actor,
-            output=json.loads(output),
-            changeset=changeset,
-            feedback=tuple(json.loads(feedback)),
-            error=None if error is None else json.loads(error),
-        )
-        for node_id, node, state, attempt, actor, output, changeset, feedback, error in (
-            source.execute(_NODES, (plain(plan_id),))
-        )
-    )
-
-
-def _row(record: NodeRecord) -> tuple[Any, ...]:
-    return (
-        plain(record.id),
-        record.node,
-        record.state,
-        record.attempt,
-        record.actor,
-        json.dumps(record.output),
-        record.changeset,
-        json.dumps(record.feedback),
-        None if record.error is None else json.dumps(record.error),
-    )
-
-
-def _events(
-    records: tuple[NodeRecord, ...],
-) -> list[tuple[str, list[dict[str, Any]], str | None]]:
-    """Return what the audit trail says: what happens together, and alike, is one fact."""
-    alike: dict[str, list[NodeRecord]] = {}
-    for one in records:
-        kind = "started" if one.state is NodeState.RUNNING else str(one.state)
-        alike.setdefault(kind, []).append(one)
-    return [
-        (f"node.{kind}", [_told(one) for one in some], some[0].actor if len(some) == 1 else None)
-        for kind, some in alike.items()
-    ]
-
-
-def _told(record: NodeRecord) -> dict[str, Any]:
-    """Return what the audit trail says of a step: not the output, which may be large."""
-    told: dict[str, Any] = {
-        "node": plain(record.id),
-        "attempt": record.attempt,
-        "actor": record.actor,
-    }
-    if record.changeset is not None:
-        told["changeset"] = record.changeset
-    if record.error is not None:
-        told["error"] = record.error
-    return told
 
 
 def _digest(source: str) -> str:

@@ -563,6 +563,47 @@ def test_budget_refusal_stops_the_plan_and_a_higher_budget_goes_on(world):
     assert world.tracker.balance("plan", "p").spent == Money.of("0.12")
 
 
+@pytest.mark.parametrize(
+    "cures",
+    [(Action.SKIP,), (Action.RETRY,), (Action.FEEDBACK, Action.FALL_BACK), (Action.REPLAN,)],
+    ids="-".join,
+)
+def test_no_recovery_lets_a_plan_without_money_end_as_done(world, cures):
+    """Nodes that the budget stopped did not run: only a larger budget may run or pass them."""
+    world.options |= {"ask": lambda _: Answer(Action.SKIP), "replan": lambda _: node("b")}
+    world.actors |= {"a": spend(0.06), "b": spend(0.06)}
+    world.fall_backs["b"] = lambda _: "cheap"
+    own = Recovery(cures={ErrorCategory.BUDGET: cures})
+    told = plan(
+        node("a"),
+        node("b", "a", recovery=own),
+        node("c", "a"),
+        at_once=1,
+        on_failure=OnFailure.CONTINUE,
+        budget=Budget(max_usd=0.1),
+    )
+    result = world.runner.run(told, "p")
+    assert (result.state, result.exit_code) == (PlanState.FAILED, 4)
+    assert result.in_state(NodeState.FAILED) == ("b",)
+    assert "only more money helps" in result.nodes["b"].error["reason"]
+    assert (world.ran("b"), world.ran("c")) == ([1], [])
+    world.tracker.set_limit(Limit("plan", 1, name="p"))
+    assert world.runner.resume("p").exit_code == 0
+    assert (world.ran("b"), world.ran("c")) == ([1, 2], [1])
+
+
+def test_person_is_not_asked_about_a_budget_and_the_rest_is_not_started(world):
+    """Whoever runs the plan set the budget: to raise it is a command, and no answer."""
+    asked = []
+    world.options["ask"] = lambda question: asked.append(question) or Answer(Action.SKIP)
+    world.actors["a"] = spend(1)
+    told = plan(
+        node("a"), node("b"), at_once=1, on_failure=OnFailure.CONTINUE, budget=Budget(max_usd=0.1)
+    )
+    assert world.runner.run(told, "p").exit_code == 4
+    assert (asked, world.ran("b")) == ([], [])
+
+
 def test_budget_of_a_node_holds_for_all_its_attempts(world):
     def work(attempt):
         attempt.purse.reserve(0.04).settle(0.04)
@@ -810,6 +851,20 @@ def test_interrupted_attempts_are_recorded_and_run_again(world):
     (record,) = world.errors.history(plan_id).records
     assert (record.node, record.category) == ("a", ErrorCategory.STALLED)
     assert world.workbench.salvaged == [(plan_id, frozenset())]
+
+
+def test_error_whose_run_died_before_it_was_decided_gets_its_decision_at_resume(world):
+    plan_id = world.runner.add(plan(node("a")))
+    book = world.journal.take(plan_id, lambda _: None)
+    book.put(NodeRecord(id="a", node="a", state=NodeState.RUNNING, attempt=1))
+    world.errors.handle(plan_id, ValueError("decided"), node="a", attempt=1)
+    died = world.errors.record_error(plan_id, ValueError("not decided"), node="a", attempt=1)
+    book.close()
+    assert world.errors.history(plan_id).undecided == (died,)
+    assert world.runner.resume(plan_id).exit_code == 0
+    history = world.errors.history(plan_id)
+    assert history.undecided == ()
+    assert history.count == history.decision_count == 3
 
 
 @pytest.mark.parametrize("was", ["sealed", "merged"])

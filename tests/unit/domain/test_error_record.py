@@ -111,7 +111,7 @@ def test_the_texts_of_categories_become_categories():
     assert ErrorRecord(plan_id="p", side_effects="partial").side_effects is SideEffects.PARTIAL
 
 
-@pytest.mark.parametrize("code", ["CA3107", "CA3108"])
+@pytest.mark.parametrize("code", ["CA3107", "CA3108", "CA3109"])
 def test_a_refusal_of_our_own_is_news_about_no_gate(code):
     refusal = ErrorRecord(plan_id="p", provider="openai", model="small", provider_code=code)
     assert refusal.gate_key is None

@@ -143,6 +143,59 @@ def test_item_of_a_fan_out_is_refused_in_a_shell():
     assert list(error.facts) == ["check"]
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("sh", "-c", "echo ${item}"),
+        ("/bin/bash", "-ec", "echo ${item}"),
+        ("bash", "-euo", "pipefail", "-c", "echo ${item}"),
+        ("bash", "-ceuo", "pipefail", "echo ${item}"),
+        ("bash", "--noprofile", "-c", "-x", "--", "echo ${item}"),
+        ("dash", "+e", "-c", "${item}"),
+        ("zsh", "-fc", "${item}"),
+        ("env", "A=1", "timeout", "5", "sh", "-c", "${item}", "sh"),
+        ("python3.13t", "-I", "-c", "print(${item})"),
+        ("python", "-X", "dev", "-Icprint(${item})"),
+        ("node", "-r", "x", "-e", "f(${item})"),
+        ("nodejs", "--eval=f(${item})"),
+        ("node", "--print", "-${item}"),
+        ("perl", "-ne", "print", "-e", "${item}"),
+        ("ruby", "-e", "${item}"),
+        ("php", "-r", "${item}"),
+    ],
+    ids=" ".join,
+)
+def test_data_in_a_script_on_the_command_line_is_refused(argv):
+    """A file named `$(rm -rf ~)` is data, and must never be read as code."""
+    for make in (CommandActor, Check):
+        error = refused(lambda make=make: make(argv))
+        place = next(i for i, one in enumerate(argv) if "${item}" in one)
+        assert list(error.facts) == [f"command[{place}]"]
+        assert """[sh, -c, 'echo "$1"', sh, "${item}"]""" in error.message
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("sh", "-c", 'echo "$1"', "sh", "${item}"),
+        ("sh", "-c", "echo $${HOME}"),
+        ("sh", "script.sh", "-c", "${item}"),
+        ("bash", "-e", "--", "${item}"),
+        ("python", "-c", "code", "-c", "${item}"),
+        ("python", "-m", "pytest", "-c", "${item}"),
+        ("python", "script.py", "${item}"),
+        ("perl", "-e", "code", "--", "${item}"),
+        ("perl", "-e1", "${item}"),
+        ("node", "-e", "code", "${item}"),
+        ("grep", "-c", "${item}", "file"),
+        ("python",),
+    ],
+    ids=" ".join,
+)
+def test_data_may_be_an_argument_of_a_script(argv):
+    assert CommandActor(argv).command == argv
+
+
 def test_actor_must_be_of_a_known_kind():
     says = "There must be an actor with one of `command`, `python`, `scripted`, `llm`"
     for wrong in ({}, {"magic": 1}, {"command": "ls", "python": "a:b"}):
@@ -513,3 +566,17 @@ def test_words_that_only_a_shell_understands_are_refused_without_one(command):
 @pytest.mark.parametrize("command", ["grep 'a|b' f", 'echo "x && y"', "echo a#b", "ls -l"])
 def test_quoted_or_plain_words_are_no_shell_words(command):
     assert isinstance(CommandActor(command).command, tuple)
+
+
+def test_only_a_script_without_files_is_known_to_leave_the_tree_alone():
+    talk = node("a", actor=ScriptedActor((PrintStep("x"), SpendStep(1))))
+    assert not Plan(goal="x", nodes=(talk,)).may_touch_files
+    for other in (
+        node("b"),
+        node("b", actor=PythonActor("a:b")),
+        node("b", actor=ScriptedActor((PrintStep("x"), DeleteStep("f")))),
+        node("b", actor=talk.actor, check=Check("ls")),
+    ):
+        assert Plan(goal="x", nodes=(talk, other)).may_touch_files
+    assert Plan(goal="x", nodes=(talk,), defaults=Defaults(check=Check("ls"))).may_touch_files
+    assert Plan(goal="x", nodes=(Node(name="a"),), defaults=Defaults(actor=LS)).may_touch_files

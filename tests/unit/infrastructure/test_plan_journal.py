@@ -8,10 +8,13 @@ from contextlib import suppress
 import pytest
 
 from cleveragents.application.run_journal import Lost, NodeRecord, PlanState, StopRequest
+from cleveragents.domain.budget import Scopes
 from cleveragents.domain.errors import PlanError, StoreError
+from cleveragents.domain.money import Money
 from cleveragents.domain.plan_graph import NodeState
 from cleveragents.infrastructure import plan_journal
 from cleveragents.infrastructure.audit import verify_chain
+from cleveragents.infrastructure.durable_cost_tracker import DurableCostTracker
 from cleveragents.infrastructure.plan_jobs import AsyncJob, JobHeart
 from cleveragents.infrastructure.plan_journal import SqliteRunJournal
 from cleveragents.infrastructure.sandbox.owner import Owner
@@ -258,3 +261,33 @@ def test_people_move_plans_only_along_the_rules(journal):
     journal.take("p", quiet).close()
     assert journal.get("p").state is PlanState.REVERTED
     assert journal.get("p").source == '{"b":1}'
+
+
+def test_folder_of_a_plan_is_kept_whatever_its_bytes(journal):
+    journal.add("q", "{}", folder="plans/caf\udce9")
+    assert journal.get("q").folder == "plans/caf\udce9"
+    assert journal.get("p").folder is None
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["cancelled", "resumed"])
+def test_what_a_dead_run_promised_is_charged_at_once_and_that_of_others_is_not(
+    journal, store, again
+):
+    with DurableCostTracker(store) as tracker:
+        journal.take("p", quiet).close()
+        for plan_id in ("p", "q"):
+            tracker.reserve(1, Scopes(plan=plan_id))
+        if again:
+            journal.take("p", quiet).close()
+        else:
+            journal.move("p", PlanState.CANCELLED)
+        spent = [tracker.balance("plan", one).spent for one in ("p", "q")]
+    assert spent == [Money.of(1), Money.of(0)]
+
+
+def test_promises_are_not_touched_before_the_first_run_of_a_plan(journal, store):
+    """A planner may have reserved money for it, and lives."""
+    with DurableCostTracker(store) as tracker:
+        tracker.reserve(1, Scopes(plan="p"))
+        journal.take("p", quiet).close()
+        assert tracker.balance("plan", "p").spent == Money.of(0)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cleveragents.application.services.recovery_policy import Remedies
-from cleveragents.domain.error_record import ErrorCategory
+from cleveragents.application.services.run_result import NOT_CONFINED
+from cleveragents.domain.error_record import Action, ErrorCategory
 from cleveragents.domain.errors import CleverAgentsError, ConflictError, LimitError, PlanError
 from cleveragents.domain.redaction import redact_to
 
@@ -45,6 +46,9 @@ def recovered(
     if category is not None:
         hints["category"] = category
     record = crew.errors.record_error(order.plan_id, error, **hints)
+    if getattr(error, "code", None) == NOT_CONFINED:
+        # Whatever the node says: an attempt cannot mend the machine that it runs on.
+        return record, crew.errors.keep_decision(record, Action.ABORT, "the set-up must be mended")
     return record, crew.errors.recover(record, remedies)
 
 

@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cleveragents.application.services.plan_execution_context import carried
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _numbers = count(1)
+_TURN_S: Final = 0.01
 
 
 class AttemptWorkers:
@@ -53,10 +54,16 @@ class AttemptWorkers:
         for _ in self._threads:
             self._work.put(None)
         until = time.monotonic() + timeout_s
-        for thread in self._threads:
-            if self._left < sum(one.is_alive() for one in self._threads):
-                thread.join(max(0.0, until - time.monotonic()))
-        return sum(thread.is_alive() for thread in self._threads)
+        while (alive := self._alive()) and len(alive) > self._left:
+            if time.monotonic() >= until:
+                break
+            # In turns: nobody knows which of them hang, and these must not be waited for.
+            for thread in alive:
+                thread.join(_TURN_S)
+        return len(self._alive())
+
+    def _alive(self) -> list[threading.Thread]:
+        return [thread for thread in self._threads if thread.is_alive()]
 
     def _run(self) -> None:
         while (work := self._work.get()) is not None:

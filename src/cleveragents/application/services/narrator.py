@@ -40,7 +40,7 @@ class Narrator:
         """Say that the run is over."""
         self.tell(PlanEnded(plan_id=self._plan_id, state=state, exit_code=exit_code))
 
-    def started(self, record: NodeRecord) -> None:
+    def started(self, record: NodeRecord, members: int) -> None:
         """Say that an attempt begins."""
         if self._listener is not None:
             self.tell(
@@ -49,6 +49,7 @@ class Narrator:
                     node=record.id,
                     attempt=record.attempt,
                     actor=record.actor or "",
+                    members=members,
                 )
             )
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cleveragents.application.attempts import AttemptContext, Payer
 from cleveragents.application.services.attempt_order import Outcome
 from cleveragents.application.services.attempt_recovery import (
+    FEEDBACK_MAX,
     conflict_of,
     failed_check,
     feedback_of,
@@ -47,6 +48,7 @@ _log = logging.getLogger(__name__)
 
 OUTPUT_BYTES_MAX: Final = 10_000_000
 _LOG_CHARS_MAX: Final = 2_000
+_REJECTED: Final = "A person rejected the changes of the attempt before"
 
 
 class NodeAttempt:
@@ -219,7 +221,14 @@ class NodeAttempt:
         return Outcome(self._order, record)
 
     def _once_more(self) -> Outcome:
-        record = replace(self._order.record, state=NodeState.WAITING, output=None, changeset=None)
+        record = replace(
+            self._order.record,
+            state=NodeState.WAITING,
+            output=None,
+            changeset=None,
+            # An actor that remembers its work must hear that it is to be done otherwise.
+            feedback=(*self._order.record.feedback, _REJECTED)[-FEEDBACK_MAX:],
+        )
         self._book.put(record, wait=False)
         return Outcome(self._order, record)
 

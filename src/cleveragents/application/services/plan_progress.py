@@ -81,6 +81,15 @@ class PlanProgress:
         else:
             self.ready.append(Ready(instance))
 
+    def size_of(self, name: str) -> int | None:
+        """Return how many instances a node has; None while its items are not known."""
+        fan, loop = self._fans.get(name), self.nodes[name].for_each
+        if fan is not None:
+            return len(fan.instances)
+        if loop is None:
+            return 1
+        return None if isinstance(loop.over, str) else len(loop.over)
+
     @property
     def is_complete(self) -> bool:
         """Say whether every node is done or skipped."""

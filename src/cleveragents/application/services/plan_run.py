@@ -16,9 +16,9 @@ from cleveragents.application.services.node_attempt import NodeAttempt
 from cleveragents.application.services.node_rendering import rendered_inputs
 from cleveragents.application.services.plan_progress import PlanProgress
 from cleveragents.application.services.result_keeper import ResultKeeper
-from cleveragents.application.services.run_result import RunResult, end_of, past_deadline
+from cleveragents.application.services.run_result import RunResult, end_of, past_deadline, stops_all
 from cleveragents.application.services.timers import Timers
-from cleveragents.domain.error_record import Action, ErrorCategory
+from cleveragents.domain.error_record import Action
 from cleveragents.domain.errors import CleverAgentsError
 from cleveragents.domain.plan import OnFailure
 from cleveragents.domain.plan_graph import NodeState
@@ -53,6 +53,8 @@ class _Broken:
 
 #: So many messages are heard before a look at the clock.
 _TOGETHER_MAX: Final = 1_000
+#: Who asks twice waits for no actor that hangs: what it did not finish is run again.
+_NOW_S: Final = 0.4
 _Message: TypeAlias = "Outcome | Consulted | StopRequest | Lost | RunEvent | _Broken"
 
 
@@ -199,7 +201,7 @@ class PlanRun:
         if order.record.state is NodeState.RUNNING:
             assert order.node.timeout_s is not None, "a plan gives each node a timeout"
             self._timers.after(order.node.timeout_s, lambda: self._time_out(name, number))
-            self._narrator.started(order.record)
+            self._narrator.started(order.record, self._progress.size_of(order.node.name) or 0)
         self._work_on(order, NodeAttempt.run)
 
     def _work_on(self, order: Order, part: Callable[[NodeAttempt], Outcome | None]) -> None:
@@ -265,12 +267,11 @@ class PlanRun:
             self._finish(record, self._clock() - flight.began)
 
     def _failed(self, outcome: Outcome) -> None:
-        record, decision, error = outcome.record, outcome.decision, outcome.error
+        record, decision = outcome.record, outcome.decision
         assert decision is not None, "a failure has a decision"
-        assert error is not None, "a failure has a record"
         self._troubled = True
         self._narrator.failed(outcome)
-        if error.category is ErrorCategory.BUDGET:
+        if stops_all(record):
             # More attempts would only be refused more often.
             self._stopping = self._stopping or PlanState.FAILED
             self._finish(record)
@@ -320,15 +321,15 @@ class PlanRun:
 
     def _stop(self, request: StopRequest) -> None:
         if self._was_asked or request.hard:
-            self._stop_attempts("the run was asked to stop at once")
+            self._stop_attempts("the run was asked to stop at once", min(_NOW_S, self._grace_s))
         self._was_asked = True
         self._stopping = self._stopping or request.state
 
-    def _stop_attempts(self, reason: str) -> None:
+    def _stop_attempts(self, reason: str, grace_s: float | None = None) -> None:
         self._hurries = True
         for name, flight in self._flights.items():
             flight.order.stop.stop(reason)
-            self._give_up_later(name, flight.order.record.attempt)
+            self._give_up_later(name, flight.order.record.attempt, grace_s)
 
     def _time_out(self, name: str, number: int) -> None:
         flight = self._flights.get(name)
@@ -336,7 +337,7 @@ class PlanRun:
             flight.order.stop.stop(flight.order.time_is_up)
             self._give_up_later(name, number)
 
-    def _give_up_later(self, name: str, number: int) -> None:
+    def _give_up_later(self, name: str, number: int, grace_s: float | None = None) -> None:
         def give_up() -> None:
             flight = self._flights.get(name)
             if flight is None or flight.order.record.attempt != number:
@@ -347,7 +348,7 @@ class PlanRun:
                 self._workers.leave()
                 self._work_on(flight.order, NodeAttempt.give_up)
 
-        self._timers.after(self._grace_s, give_up)
+        self._timers.after(self._grace_s if grace_s is None else grace_s, give_up)
 
     def _lose(self, error: BaseException) -> None:
         self._lost = self._lost or error

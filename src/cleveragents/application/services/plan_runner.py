@@ -38,11 +38,12 @@ class PlanRunner:
         plan_id: str | None = None,
         *,
         session: str | None = None,
+        folder: str | None = None,
         state: PlanState = PlanState.READY,
     ) -> str:
         """Keep a plan, to be run later; return its id."""
         chosen = plan_id or f"p-{uuid.uuid4().hex[:8]}"
-        self._journal.add(chosen, source_of(plan), session=session, state=state)
+        self._journal.add(chosen, source_of(plan), session=session, folder=folder, state=state)
         return chosen
 
     def run(
@@ -66,6 +67,11 @@ class PlanRunner:
         if known.state is PlanState.READY:
             # Before anybody may run it: from then on a budget is only changed on purpose.
             self._crew.purses.set_budget(plan_id, plan)
+        if plan.runs_commands:
+            self._crew.workbench.check_commands()
+        if plan.may_touch_files:
+            # Now, and not at the first look at a file: what the user edits meanwhile is the user's.
+            self._crew.workbench.begin(plan_id)
         run = PlanRun(self._crew, self._options)
         book = self._journal.take(plan_id, run.hear)
         try:
@@ -82,9 +88,9 @@ class PlanRunner:
         """Bring what earlier runs left behind into order."""
         kept = {one.changeset for one in book.nodes if one.changeset is not None}
         self._crew.workbench.salvage(book.plan.id, kept)
+        errors = self._crew.errors
         for one in book.interrupted:
-            errors = self._crew.errors
-            record = errors.record_error(
+            errors.record_error(
                 book.plan.id,
                 PlanError(
                     f"Attempt {one.attempt} of node `{one.id}` ended with its process",
@@ -95,7 +101,9 @@ class PlanRunner:
                 attempt=one.attempt,
                 category=ErrorCategory.STALLED,
             )
-            # The ladder is not asked: whoever resumes has decided to try again.
+        # These, and what a run recorded and died before it had decided. The ladder is not asked:
+        # whoever resumes has decided to try again.
+        for record in errors.history(book.plan.id).undecided:
             errors.keep_decision(record, Action.RETRY, "the plan was resumed")
 
     def _told(self, known: PlanRecord) -> RunResult:

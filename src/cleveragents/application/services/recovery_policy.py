@@ -115,6 +115,7 @@ LADDERS: Final = _ladders(
         ErrorCategory.CONFLICT: "RETRY REPLAN ASK",
         ErrorCategory.BUDGET: "ASK",
         ErrorCategory.STALLED: "RETRY REPLAN ASK",
+        ErrorCategory.QUESTION: "ASK",
         ErrorCategory.CANCELLED: "",
         ErrorCategory.BUG: "",
         ErrorCategory.UNKNOWN: "RETRY ASK",
@@ -207,6 +208,9 @@ def _against(
     action: Action, record: ErrorRecord, history: Standing, limit: int | None
 ) -> str | None:
     """Say what the rules have against an action, if anything."""
+    if record.category is ErrorCategory.BUDGET and action.rung < Action.ASK.rung:
+        # A limit is never retried, and what it stopped did not run: nobody may call it skipped.
+        return f"`{action}` cannot help where only more money helps"
     if action.rung < history.rung:
         return f"`{action}` is below the rung reached before"
     used = history.replans if action is Action.REPLAN else history.tries.get(action, 0)

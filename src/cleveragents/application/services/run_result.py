@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cleveragents.application.run_journal import PlanState
 from cleveragents.domain.error_record import Action, ErrorCategory
-from cleveragents.domain.errors import LimitError
+from cleveragents.domain.errors import LimitError, SetupError
 from cleveragents.domain.plan_graph import NodeState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cleveragents.application.run_journal import NodeRecord
+
+#: Commands must be confined and cannot be: that is the same for all of them.
+NOT_CONFINED: Final = "CA5006"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +58,9 @@ def end_of(
     conflicted = [one for one in nodes.values() if one.state is NodeState.CONFLICTED]
     if not failed and not conflicted:
         return PlanState.DONE, 0, None
-    limits = [one for one in failed if (one.error or {}).get("category") == ErrorCategory.BUDGET]
-    worst = (limits or failed or conflicted)[0]
+    limits = [one for one in failed if _is_out_of_money(one)]
+    set_up = [one for one in failed if _is_set_up_wrongly(one)]
+    worst = (limits or set_up or failed or conflicted)[0]
     told = dict(worst.error or {})
     kept = sum(one.state is NodeState.DONE for one in nodes.values())
     ending = "needs a person" if told.get("action") == Action.ASK and not limits else "failed"
@@ -66,8 +70,23 @@ def end_of(
         "facts": {"node": worst.id, "reason": told.get("reason"), "kept": f"{kept} nodes"},
         "hint": told.get("hint") or f"Repair the cause, then resume plan `{plan_id}`",
     }
-    exit_code = LimitError.exit_code if limits else 1 if failed else 5
+    exit_code = 1 if failed else 5
+    if limits or set_up:
+        exit_code = LimitError.exit_code if limits else SetupError.exit_code
     return PlanState.FAILED, exit_code, error
+
+
+def stops_all(record: NodeRecord) -> bool:
+    """Say whether a node failed by what no attempt at any node can mend."""
+    return _is_out_of_money(record) or _is_set_up_wrongly(record)
+
+
+def _is_out_of_money(record: NodeRecord) -> bool:
+    return (record.error or {}).get("category") == ErrorCategory.BUDGET
+
+
+def _is_set_up_wrongly(record: NodeRecord) -> bool:
+    return (record.error or {}).get("code") == NOT_CONFINED
 
 
 def past_deadline(plan_id: str, deadline_s: float) -> LimitError:

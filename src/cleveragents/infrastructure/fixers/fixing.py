@@ -15,8 +15,10 @@ from cleveragents.infrastructure.fixers.fixer import FileChoice
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cleveragents.application.attempts import AttemptContext, Files
+    from cleveragents.application.attempts import AttemptContext, Bench, Files
     from cleveragents.domain.command import Finished
+    from cleveragents.domain.stop_signal import StopSignal
+    from cleveragents.infrastructure.fixers.fixer import Fixer
 
 #: What a plan calls `fix` by.
 FIX: Final = f"{__name__}:fix"
@@ -40,6 +42,14 @@ def fix(attempt: AttemptContext) -> ActorResult:
         _raise_unless_done(argv[0], finished, inputs["codes"])
         printed.append(finished.stdout.decode("utf-8", "replace"))
     return ActorResult(redact_to("".join(printed), _SAID_CHARS_MAX))
+
+
+def run_fixer(fixer: Fixer, bench: Bench, stop: StopSignal) -> None:
+    """Run a fixer in a sandbox, outside of a plan's nodes; raise when it fails."""
+    chosen = None if fixer.files is None else fixer.files.plain()
+    for names in _rounds(bench.files, chosen):
+        finished = bench.run(Command((*fixer.argv, *names)), stop=stop)
+        _raise_unless_done(fixer.argv[0], finished, fixer.codes)
 
 
 def _rounds(files: Files, chosen: Any) -> Iterator[tuple[str, ...]]:

@@ -63,6 +63,17 @@ A node that is skipped lets its dependants go on; they see null.
 A node with `for_each` runs once for each item:
 as `tidy[0]`, `tidy[1]` for a list, as `tidy[api]` for a mapping.
 Whoever needs it waits for all, and sees their outputs in the order of the items.
+
+**MCP servers.**
+`mcp: {web: {command: [uvx, mcp-server-fetch], tools: [fetch]}}`
+gives models the tool `mcp_web_fetch`.
+It needs `pip install 'cleveragents[mcp]'`.
+A command is started for each attempt, in an empty folder of its own, and ends with the attempt;
+a `url` reaches a server that runs already.
+Neither is confined to the sandbox: what a server does is not part of the plan's changes,
+is not taken back, and is not done again when a plan is resumed.
+So name only servers that you trust.
+A server that dies or does not answer in time is an error that the model is told.
 """
 
 

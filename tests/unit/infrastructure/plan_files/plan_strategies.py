@@ -21,6 +21,7 @@ from cleveragents.domain.plan import (
     FailStep,
     ForEach,
     LlmActor,
+    McpServer,
     Node,
     NodeBudget,
     OnFailure,
@@ -132,6 +133,21 @@ DEFAULTS = st.builds(
 )
 
 
+SERVERS = st.dictionaries(
+    st.sampled_from(["web", "no", "x_1"]),
+    st.builds(
+        McpServer,
+        command=st.lists(WORDS, min_size=1, max_size=3),
+        env=st.dictionaries(st.sampled_from(["A", "no"]), TEXT, max_size=2),
+        timeout_s=SECONDS,
+        permission=st.sampled_from(["read", "write", "run"]),
+        tools=maybe(st.lists(WORDS, unique=True, max_size=2)),
+    )
+    | st.builds(McpServer, url=st.just("http://127.0.0.1:8000/mcp")),
+    max_size=2,
+)
+
+
 def fan_outs(upstream):
     items = [st.lists(LITERALS, max_size=3), st.dictionaries(TEXT, LITERALS, max_size=3)]
     if upstream:
@@ -163,6 +179,7 @@ def nodes(draw, name, upstream):
             maybe(st.builds(ContextWish, task=maybe(WORDS), files=st.lists(PATHS, unique=True)))
         ),
         tools=draw(maybe(st.lists(WORDS, unique=True, max_size=2))),
+        mcp=draw(SERVERS),
         folder=draw(st.just(".") | PATHS),
         writes=draw(maybe(st.lists(PATHS, unique=True, max_size=2))),
         env=draw(ENV),
@@ -195,6 +212,7 @@ def plans(draw):
         deadline_s=draw(maybe(SECONDS)),
         on_failure=draw(st.sampled_from(OnFailure)),
         apply=draw(st.sampled_from(ApplyMode)),
+        mcp=draw(SERVERS),
         defaults=draw(DEFAULTS),
         nodes=made,
     )
