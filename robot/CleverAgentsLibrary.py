@@ -54,6 +54,11 @@ class CleverAgentsLibrary:
         found = (self._folder / name).read_text(encoding="utf-8").splitlines()
         assert found == list(lines), found
 
+    def books_should_say_what_the_server_billed(self) -> None:
+        report = json.loads(self._stdout)
+        spent, billed = report["spent"], report["billed"]
+        assert spent == billed != "0.00 USD", (spent, billed)
+
     def exit_code_should_be(self, code: str) -> None:
         shown = f"{self._stdout}\n{self._stderr}"
         assert self._exit_code == int(code), f"exit code {self._exit_code}\n{shown}"
@@ -97,7 +102,7 @@ class CleverAgentsLibrary:
         )
 
     def _finish(self, process: subprocess.Popen[str]) -> None:
-        self._stdout, self._stderr = process.communicate(timeout=60)
+        self._stdout, self._stderr = process.communicate(timeout=120)
         self._exit_code = process.returncode
 
     @staticmethod

@@ -19,28 +19,29 @@ Command Without Arguments Says What It Can Do
     Run Command    cleveragents
     Exit Code Should Be    2
 
-Demo Of Twenty Actors Balances Its Books
+Demo Is Killed And Resumed And Balances Its Books
     Run Command    cleveragents demo --json
     Exit Code Should Be    0
-    Json Field Should Be    actors    20
+    Json Field Should Be    actors    12
+    Json Field Should Be    ran_again    0
     Every Check Should Hold
-    Stderr Should Contain    actor-19
+    Stderr Should Contain    killed with SIGKILL
     Nothing Should Be Left Behind
-
-Demo Without Money Makes No Call And Says Why
-    Run Command    cleveragents demo --actors 3 --budget-usd-max 0
-    Exit Code Should Be    0
-    Stdout Should Contain    0.00 USD of 0.00 USD
-    Stderr Should Contain    The next call could exceed the budget
 
 Wrong Number Of Actors Is Refused With The Rule
     Run Command    cleveragents demo --actors 0
     Exit Code Should Be    2
-    Stderr Should Contain    error[CA1005]: `--actors` must be 1 to 256, got 0
+    Stderr Should Contain    error[CA1005]: `--actors` must be 8 to 64, got 0
     Stdout Should Be Empty
 
-Interrupted Demo Leaves Nothing Behind
-    Interrupt Command    cleveragents demo --actors 200    after_line_with=demo
+Demo That Is Interrupted At Its Start Leaves Nothing Behind
+    Interrupt Command    cleveragents demo --actors 64    after_line_with=demo
+    Exit Code Should Be    130
+    Stderr Should Not Contain    Traceback
+    Nothing Should Be Left Behind
+
+Demo That Is Interrupted In Its Plan Leaves Nothing Behind
+    Interrupt Command    cleveragents demo --actors 64    after_line_with=total
     Exit Code Should Be    130
     Stderr Should Not Contain    Traceback
     Nothing Should Be Left Behind

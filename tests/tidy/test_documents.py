@@ -41,7 +41,7 @@ def test_every_setting_is_documented_with_its_default():
         one.name: [
             f"`{one.name}`",
             f"`{ENVIRONMENT_PREFIX}{one.name.upper()}`",
-            "none" if one.default is None else str(one.default),
+            "none" if one.default in (None, ()) else str(one.default),
             one.metadata["about"],
         ]
         for one in fields(Settings)
@@ -116,6 +116,14 @@ def test_links_between_documents_lead_somewhere():
         if not (path.parent / target).exists()
     ]
     assert broken == []
+
+
+def test_layout_in_the_architecture_shows_every_folder():
+    layout = (DOCS / "architecture.md").read_text()
+    drawn = set(re.findall(r"(?m)^[│ ]*[├└]── (\w+)/ ", layout))
+    folders = {path.parent for path in PACKAGE.rglob("*") if path.is_file()} - {PACKAGE}
+    known = {path.name for path in folders if path.name != "__pycache__"}
+    assert drawn == known
 
 
 def test_counts_of_tests_are_up_to_date():

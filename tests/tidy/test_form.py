@@ -26,6 +26,7 @@ BANNED_MODULES = {"utils", "util", "helpers", "common", "manager", "base", "misc
 
 #: Who may import `threading`: every owner of shared state, and nobody else.
 THREADING = {
+    "actors/mcp/connections.py",
     "actors/pause.py",
     "actors/tool_journal.py",
     "actors/tool_service.py",
@@ -39,8 +40,8 @@ THREADING = {
     "application/services/strategy_executor.py",
     "application/services/worker_pool.py",
     "bootstrap.py",
-    "cli/demo_run.py",
-    "cli/demo_world.py",
+    "cli/leaving.py",
+    "cli/log_file.py",
     "domain/stop_signal.py",
     "infrastructure/changes/turns.py",
     "infrastructure/durable_cost_tracker.py",
@@ -51,8 +52,13 @@ THREADING = {
     "infrastructure/sandbox/sandboxes.py",
     "infrastructure/store.py",
     "providers/cost_tracker.py",
+    "providers/model_access/desk.py",
+    "providers/model_access/line.py",
+    "providers/model_access/rate_limiter.py",
     "providers/pricing.py",
-    "testing.py",
+    "testing/desk.py",
+    "testing/model_server.py",
+    "testing/order.py",
 }
 
 

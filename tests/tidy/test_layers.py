@@ -14,9 +14,9 @@ ARROWS = {
     "strategies": {"domain", "application"},
     "infrastructure": {"domain", "providers", "application"},
     "testing": {"domain"},
-    "settings": {"domain"},
+    "settings": {"domain", "providers"},
     "bootstrap": {"domain", "providers", "application", "strategies", "infrastructure", "settings"},
-    "actors": {"domain", "application"},
+    "actors": {"domain", "application", "providers"},
     "workspace": {"domain", "application", "infrastructure"},
     "runs": {
         "domain",
@@ -40,6 +40,8 @@ ARROWS = {
         "actors",
         "workspace",
         "runs",
+        # The demo with a model runs the model server that is shipped for tests.
+        "testing",
     },
     "__init__": {
         "_version",

@@ -1,4 +1,4 @@
-"""The tutorial is executed: every command in a fresh repository, every output compared."""
+"""Pages are executed: every command in a fresh repository, every output compared."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 #: What differs from run to run, and what stands for it.
@@ -25,11 +25,11 @@ _VOLATILE = (
     (re.compile(r"\b\d+ (events?|entries|entry)\b"), r"N \1"),
     (re.compile(r" +"), " "),
 )
-_ID = re.compile(r"\bp-[0-9a-f]{8}\b")
+_ID = re.compile(r"\b[pk]-[0-9a-f]{8,16}\b")
 
 
 class Shell:
-    """One shell that all commands of the tutorial are typed into."""
+    """One shell that all commands of a page are typed into."""
 
     def __init__(self, folder: Path) -> None:
         programs = Path(sys.executable).parent
@@ -68,7 +68,7 @@ def commands_of(block: str) -> list[tuple[str, str]]:
     for line in block.splitlines():
         if line.startswith("$ "):
             found.append(([line[2:]], []))
-        elif line.startswith("> "):
+        elif line == ">" or line.startswith("> "):
             found[-1][0].append(line[2:])
         else:
             found[-1][1].append(line)
@@ -100,8 +100,9 @@ def settled(output: str) -> list[str]:
     return [line for nodes, group in groups for line in (sorted(group) if nodes else group)]
 
 
-def test_every_command_of_the_tutorial_prints_what_the_page_says(tmp_path):
-    results = played(TUTORIAL.read_text(encoding="utf-8"), tmp_path)
+@pytest.mark.parametrize("page", ["tutorial", "recovery"])
+def test_every_command_of_a_page_prints_what_the_page_says(tmp_path, page):
+    results = played((DOCS / f"{page}.md").read_text(encoding="utf-8"), tmp_path)
     assert len(results) > 20
     for command, expected, printed in results:
         assert settled(printed) == settled(expected), command

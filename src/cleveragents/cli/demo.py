@@ -1,7 +1,8 @@
-"""`cleveragents demo`: what the promises look like when twenty actors work at once."""
+"""`cleveragents demo`: a plan with many actors, killed in its middle, and its books afterwards."""
 
 from __future__ import annotations
 
+import shutil
 import signal
 import tempfile
 from contextlib import contextmanager
@@ -10,48 +11,85 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cleveragents.cli import output
 from cleveragents.domain.errors import RequestError
-from cleveragents.domain.money import Money
 
 if TYPE_CHECKING:
+    import subprocess
     from argparse import Namespace
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from cleveragents.cli.demo_run import DemoRun
 
-ACTORS_MAX: Final = 256
+#: Fewer would be done before anybody can kill them.
+ACTORS_MIN: Final = 8
+ACTORS_MAX: Final = 64
 
 
 class Interrupt:
     """Whether the user pressed Ctrl-C: a plain flag, because a signal may come at any moment."""
 
-    is_asked = False
+    def __init__(self) -> None:
+        self.is_asked = False
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def ask(self) -> None:
+        """Ask to stop, also the process that runs now."""
+        self.is_asked = True
+        if self._child is not None:
+            self._child.send_signal(signal.SIGINT)
+
+    def pass_on_to(self, child: subprocess.Popen[bytes]) -> None:
+        """Know the process that runs now; what was asked before it began counts too."""
+        self._child = child
+        if self.is_asked:
+            child.send_signal(signal.SIGINT)
 
 
 def demo(options: Namespace) -> int:
     """Run the demo and show its books; 0 only when every check of them holds."""
-    if not 1 <= options.actors <= ACTORS_MAX:
-        raise RequestError(f"`--actors` must be 1 to {ACTORS_MAX}, got {options.actors}")
-    budget = Money.of(options.budget_usd_max)
+    if options.llm:
+        from cleveragents.cli.demo_llm import LlmDemo, as_text, check_packages
+
+        check_packages()
+        output.talk("demo  one agent, one failing test, and a model server on this machine\n")
+        return _played(options, LlmDemo, as_text)
+    if not ACTORS_MIN <= options.actors <= ACTORS_MAX:
+        rule = f"`--actors` must be {ACTORS_MIN} to {ACTORS_MAX}"
+        raise RequestError(f"{rule}, got {options.actors}")
     from cleveragents.cli.demo_run import DemoRun
 
-    actors = "1 actor" if options.actors == 1 else f"{options.actors} actors at once"
-    output.talk(f"demo  {actors}, budget {budget}, seed {options.seed}")
-    with (
-        _first_interrupt_asks() as interrupt,
-        tempfile.TemporaryDirectory(prefix="cleveragents-demo-") as folder,
-    ):
-        root = Path(folder) / "shop"
-        run = DemoRun(root, options.actors, options.seed, budget, output.talk, interrupt)
+    output.talk(f"demo  {options.actors} actors on one file, in a temporary git repository\n")
+    return _played(options, DemoRun, _as_text)
+
+
+def _played(
+    options: Namespace, play: type[DemoRun], as_text: Callable[[dict[str, Any]], str]
+) -> int:
+    with _first_interrupt_asks() as interrupt, _folder(keep=options.keep) as folder:
+        run = play(folder / "shop", options.actors, output.talk, interrupt)
         report = _report_of(run)
+        if report is None:
+            # Whoever stops it wants nothing of it.
+            shutil.rmtree(folder, ignore_errors=True)
     if report is None:
         output.talk("interrupted: the temporary repository is removed, nothing else was made")
         raise KeyboardInterrupt
+    if options.keep:
+        report["folder"] = str(run.root)
     if options.json:
         output.record(report)
     else:
-        output.data(report["diff"])
-        output.data(_as_text(report))
+        output.data(as_text(report))
     return 0 if all(report["checks"].values()) else 1
+
+
+@contextmanager
+def _folder(*, keep: bool) -> Iterator[Path]:
+    """Give a new folder, which is removed at the end unless it is to be kept."""
+    if keep:
+        yield Path(tempfile.mkdtemp(prefix="cleveragents-demo-"))
+        return
+    with tempfile.TemporaryDirectory(prefix="cleveragents-demo-") as folder:
+        yield Path(folder)
 
 
 def _report_of(run: DemoRun) -> dict[str, Any] | None:
@@ -77,7 +115,7 @@ def _first_interrupt_asks() -> Iterator[Interrupt]:
 
     def ask(*_: object) -> None:
         signal.signal(signal.SIGINT, before)
-        interrupt.is_asked = True
+        interrupt.ask()
 
     signal.signal(signal.SIGINT, ask)
     try:
@@ -87,24 +125,25 @@ def _first_interrupt_asks() -> Iterator[Interrupt]:
 
 
 def _as_text(report: dict[str, Any]) -> str:
-    changes, breaker = report["changes"].values(), report["breaker"]
-    pico = f"{report['spent_pico_usd']:,} pico-USD"
-    facts = output.facts(
-        {
-            "spent": f"{report['spent']} of {report['budget']}, exactly {pico}",
-            "unconfirmed": f"{report['unconfirmed']} calls without a bill, at their upper bound",
-            "refused": f"{report['calls_refused']} calls that could have exceeded the budget",
-            "errors": _listed(report["errors"]),
-            "decided": _listed(report["decisions"]),
-            "breaker": f"{breaker['pauses']} pauses, {breaker['probes']} probes",
-            "changes": f"{sum(changes)}, each in its actor's own changeset",
-            "by actor": ", ".join(f"{n} {actor}" for actor, n in report["changes"].items()),
-        }
-    )
+    killed, folder = report["killed"], report.get("folder")
+    raised = f", then {report['spent']} of {report['budget_raised']}"
+    facts = {
+        "plan": f"{report['plan']}: {report['nodes']} nodes, {report['at_once']} at once",
+        "killed": f"{killed['done']} nodes were done, {killed['to_merge']} waited to be merged,"
+        f" {killed['cut_off']} were cut off",
+        "ran again": f"{report['ran_again']} of {killed['done']} finished nodes",
+        "spent": f"{report['spent_at_stop']} of {report['budget']}{raised}",
+        "refused": f"{report['calls_refused']} calls that could have exceeded the budget",
+        "errors": _listed(report["errors"]),
+        "decided": _listed(report["decisions"]),
+        "edits": f"of one file by {report['editors']} actors, each in its own changeset",
+        "took": f"{report['seconds']} s",
+        **({"kept": folder} if folder else {}),
+    }
     checks = "\n".join(
         f"  {'✓' if holds else '✗'} {check}" for check, holds in report["checks"].items()
     )
-    return f"{facts}\n\n{checks}"
+    return f"{output.facts(facts)}\n\n{checks}"
 
 
 def _listed(counts: dict[str, int]) -> str:

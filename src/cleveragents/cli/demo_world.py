@@ -1,45 +1,111 @@
-"""The world of the demo: a repository, a scripted model that fails, a strategy that recovers."""
+"""The world of the demo: a repository with a plan, and the programs that work on it."""
 
 from __future__ import annotations
 
+import json
 import os
-import random
 import subprocess
-import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cleveragents.domain.errors import SetupError
-from cleveragents.domain.fragment import Fragment
-from cleveragents.domain.usage import Usage
+from cleveragents.domain.money import Money
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from cleveragents.domain.context_request import ContextRequest
-    from cleveragents.domain.stop_signal import StopSignal
+#: The file that all actors edit at once.
+SHARED: Final = "basket.py"
+#: What one call is billed, and the most that it could have cost.
+BILL: Final = Money.of("0.015")
+BOUND: Final = Money.of("0.02")
+AT_ONCE: Final = 8
 
-PROVIDER: Final = "demo"
-MODEL: Final = "scripted"
-#: As the price table knows it.
-PRICED: Final = f"{PROVIDER}:{MODEL}"
-OUTPUT_TOKENS_MAX: Final = 800
-TURNS: Final = 3
-#: The sick strategy heals in its second pause, so that one probe fails and one succeeds.
-SICK_PAUSES: Final = 2
+#: Settings of the user that say how this machine is to be used; others are not the demo's.
+_KEPT_SETTINGS: Final = ("CLEVERAGENTS_SANDBOX_KIND", "CLEVERAGENTS_CONFINEMENT")
+_OWN_FILES: Final = (".git", ".cleveragents")
+
+_ACTORS: Final = '''\
+"""What the actors of the demo do: each replaces the loop of one function, as a model would."""
+
+import time
 
 
-def part_path(actor: int) -> str:
-    """Return the file that an actor works on."""
-    return f"shop/part_{actor:02}.py"
+def rewrite(attempt):
+    part = attempt.inputs["part"]
+    before = attempt.files.read("{shared}").decode()
+    # Promised before the call, at the most that it can cost; charged what it was billed.
+    attempt.purse.reserve("{bound}").settle("{bill}")
+    time.sleep(0.3 + int(part) % 5 / 20)  # stands for the answer of a model
+    head, mark, tail = before.partition(f"def total_{{part}}(prices):\\n")
+    _, end, rest = tail.partition("    return result\\n")
+    text = f"{{head}}{{mark}}    return sum(prices)\\n{{rest}}"
+    attempt.files.write("{shared}", text.encode())
+'''
 
 
-def part_source(actor: int) -> str:
-    """Return what the file says before anybody touched it."""
+def budget_of(actors: int) -> Money:
+    """Return a budget that is enough for every call once, and for none of them twice."""
+    return Money(actors * BILL.pico + BOUND.pico)
+
+
+def plan_text(actors: int) -> str:
+    """Return the plan of the demo; JSON is YAML, so that nothing needs quotes of its own."""
+    parts = json.dumps([f"{number:02}" for number in range(actors)])
+    # The same place of one file is a conflict; whoever comes second works on what the first made.
+    note = json.dumps('sleep 0.5; echo "- $WHO has seen every loop" >> changes.md')
+    # Careless at first; told what the check said, it does better.
+    guide = json.dumps(
+        'if [ "$CLEVERAGENTS_FEEDBACK" ]; then echo "Totals use sum";'
+        ' else echo "Totals use loops"; fi > guide.md'
+    )
+    return f"""\
+goal: Replace every loop of {SHARED} by sum()
+budget: {{max_usd: {budget_of(actors).usd:f}}}
+at_once: {AT_ONCE}
+nodes:
+  note:
+    for_each: [ann, ben]
+    env: {{WHO: "${{item}}"}}
+    actor: {{command: {note}, shell: true}}
+  total:
+    for_each: {parts}
+    inputs: {{part: "${{item}}"}}
+    actor: {{python: "shop_actors:rewrite"}}
+  guide:
+    needs: [note, total]
+    actor: {{command: {guide}, shell: true}}
+    check: grep -q sum guide.md
+"""
+
+
+def make_repository(root: Path, actors: int) -> None:
+    """Make a git repository with one file for all actors, and their plan."""
+    files = {
+        SHARED: "\n\n".join(['"""The totals of a shop."""\n', *map(_source, range(actors))]),
+        "changes.md": "# Changes\n\n",
+        "shop_actors.py": _ACTORS.format(
+            shared=SHARED, bound=f"{BOUND.usd:f}", bill=f"{BILL.usd:f}"
+        ),
+        "plan.yaml": plan_text(actors),
+    }
+    commit_files(root, files)
+
+
+def commit_files(root: Path, files: Mapping[str, str]) -> None:
+    """Make a git repository whose first commit has these files."""
+    root.mkdir(parents=True)
+    for name, text in files.items():
+        (root / name).write_text(text, encoding="utf-8")
+    git(root, "init", "--quiet")
+    git(root, "add", ".")
+    author = ("-c", "user.name=CleverAgents demo", "-c", "user.email=demo@example.com")
+    git(root, *author, "commit", "--quiet", "--message", "the shop before the actors came")
+
+
+def _source(number: int) -> str:
     return (
-        f'"""Part {actor} of the shop."""\n\n\n'
-        f"def total_{actor:02}(prices):\n"
+        f"def total_{number:02}(prices):\n"
         "    result = 0\n"
         "    for price in prices:\n"
         "        result += price\n"
@@ -47,31 +113,52 @@ def part_source(actor: int) -> str:
     )
 
 
-def make_repository(root: Path, actors: int) -> None:
-    """Make a git repository with one small module for each actor."""
-    (root / "shop").mkdir(parents=True)
-    for actor in range(actors):
-        (root / part_path(actor)).write_text(part_source(actor), encoding="utf-8")
-    git(root, "init", "--quiet")
-    git(root, "add", ".")
-    author = ("-c", "user.name=CleverAgents demo", "-c", "user.email=demo@example.com")
-    git(root, *author, "commit", "--quiet", "--message", "the shop before the actors came")
+def edits_in(text: str, actors: int) -> int:
+    """Return how many of the actors find their own edit in a text of the shared file."""
+    wanted = (
+        f"def total_{number:02}(prices):\n    return sum(prices)\n" for number in range(actors)
+    )
+    return sum(one in text for one in wanted)
 
 
-def git(root: Path, *arguments: str, stdin: str = "") -> str:
-    """Run git in a folder and return what it printed.
+def tree_of(root: Path) -> dict[str, bytes]:
+    """Return all files of the repository but git's and ours."""
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in root.rglob("*")
+        if path.is_file()
+        and path.relative_to(root).parts[0] not in _OWN_FILES
+        and "__pycache__" not in path.parts
+    }
 
-    Whatever the user's environment and configuration say about git, it works on this folder alone.
-    """
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+
+def environment() -> dict[str, str]:
+    """Return a world in which git and CleverAgents see the demo's repository alone."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _KEPT_SETTINGS or not name.startswith(("GIT_", "CLEVERAGENTS_"))
+    }
+    return kept | {
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "PYTHONIOENCODING": "utf-8",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        # The only address that a demo speaks to is on this machine.
+        "NO_PROXY": "127.0.0.1",
+        "no_proxy": "127.0.0.1",
+    }
+
+
+def git(root: Path, *arguments: str, stdin: bytes = b"") -> None:
+    """Run git in a folder."""
     try:
-        done = subprocess.run(  # arguments are ours, none comes from outside
+        subprocess.run(  # arguments are ours, none comes from outside
             ["git", *arguments],  # noqa: S607  # the user's own git
             cwd=root,
-            env=environment | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull},
+            env=environment(),
             input=stdin,
             capture_output=True,
-            text=True,
             check=True,
         )
     except FileNotFoundError:
@@ -80,74 +167,3 @@ def git(root: Path, *arguments: str, stdin: str = "") -> str:
             code="CA1006",
             hint="Install git, then run `cleveragents demo` again",
         ) from None
-    return done.stdout
-
-
-class ScriptedFailure(Exception):  # noqa: N818  # stands for any provider's exception
-    """A provider's error as SDKs show it: a status and headers, no category."""
-
-    def __init__(self, status_code: int, message: str, headers: dict[str, str]) -> None:
-        super().__init__(message)
-        self.status_code = status_code
-        self.headers = headers
-
-
-class EmptyAnswer(ValueError):  # noqa: N818  # named by what the model did
-    """The model answered, was paid for it, and said nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the scripted model says and what it used."""
-
-    text: str
-    usage: Usage
-
-
-class ScriptedModel:
-    """Answers one actor by a script: the same seed gives the same answers and failures."""
-
-    def __init__(self, seed: int, actor: int) -> None:
-        self._chance = random.Random(f"{seed}/{actor}")  # noqa: S311  # a script, not a secret
-        self._failures = self._chance.sample(
-            ["none", "none", "limited", "overloaded", "refused", "silent", "empty"], TURNS
-        )
-
-    def call(self, turn: int, input_tokens: int, stop: threading.Event) -> Answer:
-        """Answer after a short while, or fail as the script says, each time once."""
-        stop.wait(self._chance.uniform(0.005, 0.03))
-        failure, self._failures[turn] = self._failures[turn], "none"
-        used = Usage(
-            input_tokens=input_tokens,
-            output_tokens=self._chance.randrange(100, OUTPUT_TOKENS_MAX),
-        )
-        match failure:
-            case "limited":
-                raise ScriptedFailure(429, "Too many requests", {"retry-after": "0.05"})
-            case "overloaded":
-                raise ScriptedFailure(529, "Overloaded", {})
-            case "refused":
-                raise ConnectionRefusedError("nobody answers at the provider's door")
-            case "silent":
-                raise TimeoutError("no answer in time; it may have been billed")
-            case "empty":
-                return Answer("", used)
-        return Answer(f"turn {turn + 1}", used)
-
-
-class SickIndex:
-    """A context strategy that fails until it is healed."""
-
-    name: Final = "sick-index"
-
-    def __init__(self) -> None:
-        self.well = threading.Event()
-
-    def find(self, request: ContextRequest, stop: StopSignal) -> Iterator[Fragment]:
-        """Raise while sick, then find the first line of each named file."""
-        if not self.well.is_set():
-            raise OSError("the index cannot be read")
-        for path in request.files:
-            stop.raise_if_stopped()
-            first, *_ = (request.root / path).read_text(encoding="utf-8").splitlines()
-            yield Fragment(path, 1, 1, first, 1.0, self.name, "first line of a named file")

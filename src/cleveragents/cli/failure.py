@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-import secrets
 import traceback
-from datetime import UTC, datetime
-from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from cleveragents._version import __version__
 from cleveragents.cli import output
+from cleveragents.cli.log_file import write_entry
 from cleveragents.domain.errors import CleverAgentsError, InternalError
-from cleveragents.domain.redaction import redact
+
+if TYPE_CHECKING:
+    from cleveragents.cli.log_file import LogFile
+
+_HINT: Final = "Report it with the entry of that id from the log"
 
 
 def fail(error: Exception, *, as_json: bool) -> int:
@@ -22,32 +22,20 @@ def fail(error: Exception, *, as_json: bool) -> int:
     return problem.exit_code
 
 
-def log_folder() -> Path:
-    """Return where reports are kept, by the convention of the platform's state folder."""
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "cleveragents" / "log"
+def concluded(code: int, log: LogFile, *, as_json: bool) -> int:
+    """Tell what went wrong beside the work; a thread of ours that died makes no success."""
+    if log.broken is not None:
+        problem = InternalError(
+            "Unexpected error in a thread of ours; this is our bug", facts=log.broken, hint=_HINT
+        )
+        output.error(problem, as_json=as_json)
+        return code or problem.exit_code
+    if log.last is not None:
+        output.talk(f"warning: More went wrong beside the work\n{output.facts(log.last)}")
+    return code
 
 
 def _reported(error: Exception) -> InternalError:
-    now = datetime.now(UTC)
-    report = f"r-{secrets.token_hex(4)}"
-    path = log_folder() / f"{now.date()}.jsonl"
-    entry = {
-        "report": report,
-        "at": now.isoformat(),
-        "version": __version__,
-        "trace": redact("".join(traceback.format_exception(error))),
-    }
-    facts = {"kind": type(error).__name__, "report": report}
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as log:
-            log.write(json.dumps(entry) + "\n")
-        facts["log"] = str(path)
-    except OSError as why:
-        facts["log"] = f"not written: {why.strerror}"
-    return InternalError(
-        "Unexpected error; this is our bug",
-        facts=facts,
-        hint="Report it with the entry of that id from the log",
-    )
+    told = write_entry(trace="".join(traceback.format_exception(error)))
+    facts = {"kind": type(error).__name__, **told}
+    return InternalError("Unexpected error; this is our bug", facts=facts, hint=_HINT)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from cleveragents.cli import output, state
 from cleveragents.cli.fix_run import FixRun
-from cleveragents.cli.fix_view import RecordView, TalkView, counted
+from cleveragents.cli.fix_view import FixEnd, RecordView, TalkView, counted
 from cleveragents.cli.interrupted import tell_rescued
-from cleveragents.domain.errors import RequestError
+from cleveragents.domain.errors import ConflictError, RequestError
 from cleveragents.domain.plan_actors import shell_word
 from cleveragents.infrastructure.changes.difference import Difference
 from cleveragents.infrastructure.fixers import found_check, found_fixers, given_check
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cleveragents.cli.fix_run import FixReport
     from cleveragents.cli.fix_view import FixView
     from cleveragents.domain.event import Notice
+    from cleveragents.infrastructure.sandbox.confinement import Confinement
     from cleveragents.workspace import PlanChanges
 
 _NOT_WANTED = FoundCheck((), "`--no-check`", "it is not wanted")
@@ -34,7 +35,7 @@ _NOT_WANTED = FoundCheck((), "`--no-check`", "it is not wanted")
 
 def fix(options: Namespace) -> int:
     """Run what was found in sandboxes, show what it makes of the tree, and apply it if wanted."""
-    view: FixView = RecordView() if options.json else TalkView()
+    view = _view_of(options)
     found = found_fixers(state.root())
     chosen = chosen_fixers(found, options.only or ())
     check = _check_of(options)
@@ -52,17 +53,24 @@ def fix(options: Namespace) -> int:
         except KeyboardInterrupt:
             output.talk("interrupted: nothing was applied")
             raise
-        _end(workspace.changes, report, view, options)
+        end = _end(workspace.changes, report, options, is_judged=_is_judged(check, report))
+        view.end(report, end)
+    if end.is_unjudged:
+        return ConflictError.exit_code
     return 0 if report.all_well else 1
 
 
+def _view_of(options: Namespace) -> FixView:
+    return RecordView() if options.json else TalkView()
+
+
 @contextmanager
-def opened_workspace() -> Iterator[Workspace]:
+def opened_workspace(confinement: Confinement | None = None) -> Iterator[Workspace]:
     """Give the tree around here with sandboxes for it, on the store of this tree."""
     settings = load()[0]
     kept_apart = WorkspaceOptions(
         sandbox_kind=settings.sandbox_kind,
-        confinement=settings.confinement,
+        confinement=confinement or settings.confinement,
         on_notice=_tell_notice,
     )
     with (
@@ -109,18 +117,26 @@ def _check_of(options: Namespace) -> FoundCheck | None:
     return given_check(state.root(), tuple(words))
 
 
-def _end(changes: PlanChanges, report: FixReport, view: FixView, options: Namespace) -> None:
+def _is_judged(check: FoundCheck | None, report: FixReport) -> bool:
+    """Say whether a check passed on the result, or there is none that could have."""
+    return check is None or check is _NOT_WANTED or report.after.passes
+
+
+def _end(changes: PlanChanges, report: FixReport, options: Namespace, *, is_judged: bool) -> FixEnd:
     """Show what was made of the tree, and put it there if that is wanted."""
     prospect = changes.applies.prospect(report.plan_id)
     files = len(prospect.changes)
     if files:
         difference = Difference(changes.repository, prospect.before, prospect.after)
-        view.difference(difference, whole=options.diff)
-    wanted = files and not report.is_worse and _is_wanted(files, options)
-    applied = changes.applies.carry_out(prospect) if wanted else None
+        _view_of(options).difference(difference, whole=options.diff)
+    if not files or report.is_worse or (options.yes and not is_judged):
+        return FixEnd(files, is_unjudged=bool(files and not report.is_worse and options.yes))
+    if not _is_wanted(files, options):
+        return FixEnd(files)
+    applied = changes.applies.carry_out(prospect)
     if applied is not None:
         tell_rescued(applied.id, applied.rescued)
-    view.end(report, files, applied)
+    return FixEnd(files, applied)
 
 
 def _is_wanted(files: int, options: Namespace) -> bool:
@@ -132,4 +148,4 @@ def _is_wanted(files: int, options: Namespace) -> bool:
 
 
 def _tell_notice(notice: Notice) -> None:
-    output.talk(f"warning[{notice.code}]: {notice.message}")
+    output.talk(f"warning[{notice.code}]: {output.one_line(notice.message)}")

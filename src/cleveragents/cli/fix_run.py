@@ -1,23 +1,18 @@
-"""One run of `cleveragents fix`: the check before, the fixers at once, the check of what they made.
+"""One run of `cleveragents fix`: fixers at once beside the check, then the check of what they made.
 
 Nothing here touches the user's tree: all of it happens in sandboxes, and is merged in the plan's.
 """
 
 from __future__ import annotations
 
-import os
-import re
 import uuid
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from cleveragents.application.services.run_options import RunOptions
-from cleveragents.cli.table import one_line
-from cleveragents.domain.command import Command, CommandLimits
-from cleveragents.domain.errors import SandboxError
+from cleveragents.cli.fix_check import NOT_RUN, Checked, FixCheck
+from cleveragents.cli.fix_rounds import ROUNDS_MAX, look_again
 from cleveragents.domain.plan_graph import NodeState
-from cleveragents.domain.redaction import redact_to
 from cleveragents.domain.run_events import AttemptFailed, NodeFinished
 from cleveragents.infrastructure.fixers import fix_plan
 from cleveragents.runs import Runs, WorkspaceBenches
@@ -25,66 +20,14 @@ from cleveragents.runs import Runs, WorkspaceBenches
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cleveragents.cli.fix_rounds import Round
     from cleveragents.cli.fix_view import FixView
-    from cleveragents.domain.command import Finished
     from cleveragents.domain.run_events import RunEvent
     from cleveragents.infrastructure.fixers import Fixer
     from cleveragents.workspace import Workspace
 
-#: As long as the check of a node may take.
-_CHECK_S_MAX: Final = 300.0
-#: How pytest names what failed, at the end of its output.
-_FAILED_TEST: Final = re.compile(rb"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
-_PYTHON: Final = re.compile(r"^(py\.?test|python[\d.]*)$")
-#: What `env` and shells answer for a program that is not there, or that is none.
-_NOT_STARTED: Final = {126, 127}
-_SAID_CHARS_MAX: Final = 200
-_COLOR: Final = re.compile(rb"\x1b\[[0-9;]*m")
 #: A check that does not pass, and a conflict that stays.
 _HELD_BACK: Final = {"CA4203", "CA4101"}
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """What came of a check; without an exit code it did not run, and says nothing."""
-
-    exit_code: int | None
-    says: str = ""
-    failures: frozenset[str] = frozenset()
-
-    @property
-    def passes(self) -> bool:
-        """Say whether it ran and was content."""
-        return self.exit_code == 0
-
-    def is_worse_than(self, before: Checked) -> bool:
-        """Say whether something fails that did not before; what did may go on to.
-
-        A check that passed and cannot run any more is worse: a fixer may have broken it.
-        """
-        if self.exit_code is None:
-            return before.passes
-        if self.passes:
-            return False
-        return before.exit_code in {0, None} or not self.failures <= before.failures
-
-    def compared(self, before: Checked) -> str:
-        """Say how it stands, in the light of how it stood."""
-        if self.exit_code is None:
-            return f"not run: {self.says}" if self.says else "not run"
-        if self.passes:
-            return "passes"
-        if before.passes or before.exit_code is None:
-            return f"fails: {self.says}"
-        fresh = sorted(self.failures - before.failures)
-        if fresh:
-            return f"red before, and now also {', '.join(fresh[:3])}" + (
-                f" and {len(fresh) - 3} more" if len(fresh) > 3 else ""
-            )
-        return f"red before and after: {self.says}"
-
-
-NOT_RUN: Final = Checked(None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +51,13 @@ class FixReport:
 
     plan_id: str
     fixers: tuple[FixerResult, ...]
-    before: Checked
-    after: Checked
+    before: Checked = NOT_RUN
+    after: Checked = NOT_RUN
+    #: How often the check was run in all, and how often the fixers looked at the tree.
+    checks: int = 0
+    rounds: int = 1
+    #: Whether the last round changed nothing any more.
+    is_settled: bool = True
 
     @property
     def is_worse(self) -> bool:
@@ -124,59 +72,108 @@ class FixReport:
 
 
 class FixRun:
-    """Runs fixers on a workspace, once, and shows what comes of them as it comes."""
+    """Runs fixers on a workspace, once, and shows what comes of them as it comes.
+
+    All that they change is merged and checked once. Only if that is red, each of them is run
+    again with a check of its own, to name what breaks it and to keep the rest.
+    """
 
     def __init__(self, workspace: Workspace, check: tuple[str, ...] | None, view: FixView) -> None:
-        self.plan_id = f"fix-{uuid.uuid4().hex[:8]}"
         self._workspace = workspace
         self._benches = WorkspaceBenches(workspace)
-        self._check = None if check is None else _in_place(check, workspace.changes.root)
+        self._check = FixCheck(self._benches, check, workspace.changes.root)
         self._view = view
-        self._is_gated = False
+
+    def go(self, fixers: Sequence[Fixer]) -> FixReport:
+        """Fix, merge and check; where that is red, find out whose work it is."""
+        plan_id = _new_id()
+        self._workspace.begin(plan_id)
+        with self._check.beside(plan_id, "before") as verdict:
+            results = self._pass(plan_id, fixers)
+            before = verdict()
+        self._show("before", before)
+        report = FixReport(plan_id=plan_id, fixers=results, before=before, after=before)
+        if _merged(results):
+            report = self._settled(report, fixers)
+            self._show("after", report.after)
+        if before.passes and report.is_worse:
+            self._view.isolates(report.after)
+            report = self._isolated(before, fixers, _merged(results), report)
+        return replace(report, checks=self._check.count)
+
+    def _settled(self, report: FixReport, fixers: Sequence[Fixer]) -> FixReport:
+        """Let fixers look again until nothing changes; the check runs beside the last look."""
+        again = _others(fixers, _merged(report.fixers))
+        while again and report.rounds < ROUNDS_MAX:
+            with self._check.beside(report.plan_id, "after") as verdict:
+                this = look_again(self._benches, report.plan_id, again, report.rounds + 1)
+                self._view.round(this)
+                results = tuple(_after_round(one, this) for one in report.fixers)
+                report = replace(report, fixers=results, rounds=this.number)
+                if this.is_quiet:
+                    return replace(report, after=verdict())
+            again = tuple(fixers)
+        after = self._check.now(report.plan_id, "after")
+        return replace(report, after=after, is_settled=not again)
+
+    def _isolated(
+        self, before: Checked, fixers: Sequence[Fixer], names: Sequence[str], first: FixReport
+    ) -> FixReport:
+        """Run those that changed something again, on a fresh tree, each with the check."""
+        plan_id = _new_id()
+        suspects = [fixer for fixer in fixers if fixer.name in names]
+        gated = self._pass(plan_id, suspects, check=self._check.argv)
+        self._check.count += len(gated)
+        known = {one.name: one for one in gated}
+        results = tuple(known.get(one.name, one) for one in first.fixers)
+        merged = _merged(gated)
+        # One alone was checked as it is; what several make together is known by nobody yet.
+        after = before if len(merged) < 2 else self._check.now(plan_id, "after")
+        if len(merged) > 1:
+            self._show("after", after)
+        return FixReport(plan_id=plan_id, fixers=results, before=before, after=after)
+
+    def _pass(
+        self, plan_id: str, fixers: Sequence[Fixer], check: tuple[str, ...] | None = None
+    ) -> tuple[FixerResult, ...]:
+        """Run a plan of fixers, each with a check if one is given, and merge what passes."""
+        names = [fixer.name for fixer in fixers]
+        heard = _Heard(self._workspace, self._benches, plan_id, self._view, check is not None)
+        plan = fix_plan(fixers, check=check, only=names)
+        with Runs(self._workspace, options=RunOptions(listener=heard.hear)) as runs:
+            runs.run(plan, plan_id)
+        return tuple(heard.result_of(name) for name in names)
+
+    def _show(self, when: str, checked: Checked) -> None:
+        if self._check.argv is not None:
+            self._view.checked(when, checked)
+
+
+class _Heard:
+    """What the events of one plan of fixers tell; used by the thread that runs it."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        benches: WorkspaceBenches,
+        plan_id: str,
+        view: FixView,
+        is_gated: bool,  # noqa: FBT001  # a constructor of this file alone
+    ) -> None:
+        self._workspace = workspace
+        self._benches = benches
+        self._plan_id = plan_id
+        self._view = view
+        self._is_gated = is_gated
         self._faults: dict[str, AttemptFailed] = {}
         self._ended: dict[str, FixerResult] = {}
 
-    def go(self, fixers: Sequence[Fixer]) -> FixReport:
-        """Check, fix, merge, and check again."""
-        before = self._checked("before")
-        # A check that is red already cannot tell a good fixer from a bad one.
-        self._is_gated = before.passes
-        names = [fixer.name for fixer in fixers]
-        plan = fix_plan(fixers, check=self._check if self._is_gated else None, only=names)
-        with Runs(self._workspace, options=RunOptions(listener=self._hear)) as runs:
-            runs.run(plan, self.plan_id)
-        results = tuple(
-            self._ended.get(name) or FixerResult(name=name, state="failed", why="It did not run")
-            for name in names
-        )
-        after = self._after(results, before)
-        return FixReport(plan_id=self.plan_id, fixers=results, before=before, after=after)
+    def result_of(self, name: str) -> FixerResult:
+        """Return what became of a fixer."""
+        return self._ended.get(name) or FixerResult(name=name, state="failed", why="It did not run")
 
-    def _after(self, results: Sequence[FixerResult], before: Checked) -> Checked:
-        merged = [one for one in results if one.state == "merged"]
-        if not merged:
-            return before
-        if len(merged) == 1 and self._is_gated:
-            # The merged tree is that of the one fixer, which was checked already.
-            return Checked(0)
-        return self._checked("after")
-
-    def _checked(self, when: str) -> Checked:
-        """Run the check on the plan's tree as it is now."""
-        if self._check is None:
-            return NOT_RUN
-        bench = self._benches.open(self.plan_id, f"check-{when}", 1, actor="check")
-        command = Command(self._check, limits=CommandLimits(time_s=_CHECK_S_MAX))
-        try:
-            checked = _judged(bench.run(command))
-        except SandboxError as error:
-            checked = Checked(None, error.message)
-        finally:
-            bench.close()
-        self._view.checked(when, checked)
-        return checked
-
-    def _hear(self, event: RunEvent) -> None:
+    def hear(self, event: RunEvent) -> None:
+        """Take an event into account, and show a fixer that came to its end."""
         if isinstance(event, AttemptFailed):
             self._faults[event.node] = event
         elif isinstance(event, NodeFinished):
@@ -212,7 +209,7 @@ class FixRun:
 
     def _rejected(self, event: NodeFinished) -> str | None:
         """Return the changeset that an attempt made and that is kept out of the plan's tree."""
-        rows = self._workspace.changes.trees.merges(self.plan_id)
+        rows = self._workspace.changes.trees.merges(self._plan_id)
         about = (event.node, event.attempt)
         return next((row.changeset_id for row in rows if (row.node, row.attempt) == about), None)
 
@@ -220,25 +217,22 @@ class FixRun:
         return 0 if changeset is None else len(self._benches.paths(changeset))
 
 
-def _judged(finished: Finished) -> Checked:
-    if finished.stopped is not None:
-        return Checked(finished.exit_code or 1, f"it reached its limit of {finished.stopped}")
-    if finished.exit_code in _NOT_STARTED:
-        return Checked(None, f"exit code {finished.exit_code}, it could not be started")
-    printed = _COLOR.sub(b"", finished.stdout + b"\n" + finished.stderr)
-    last = printed.rstrip().rpartition(b"\n")[2].decode("utf-8", "replace")
-    says = one_line(redact_to(last, _SAID_CHARS_MAX)) or f"exit code {finished.exit_code}"
-    failures = {os.fsdecode(one) for one in _FAILED_TEST.findall(printed)}
-    return Checked(finished.exit_code, says, frozenset(failures))
+def _new_id() -> str:
+    return f"fix-{uuid.uuid4().hex[:8]}"
 
 
-def _in_place(check: tuple[str, ...], root: Path) -> tuple[str, ...]:
-    """Return a check that looks at the sandbox.
+def _merged(results: Sequence[FixerResult]) -> tuple[str, ...]:
+    return tuple(one.name for one in results if one.state == "merged")
 
-    A package that is installed in place is found in the user's tree, where nothing was changed:
-    its tests would pass whatever the fixers did. So the sandbox's own sources come first.
-    """
-    if not _PYTHON.search(Path(check[0]).name):
-        return check
-    sources = "src" if (root / "src").is_dir() else "."
-    return ("env", f"PYTHONPATH={sources}", "PYTHONDONTWRITEBYTECODE=1", *check)
+
+def _others(fixers: Sequence[Fixer], merged: Sequence[str]) -> tuple[Fixer, ...]:
+    """Return who has not seen what others changed: all, or all but the only one who did."""
+    return tuple(one for one in fixers if len(merged) > 1 or one.name not in merged)
+
+
+def _after_round(result: FixerResult, this: Round) -> FixerResult:
+    files = this.changed.get(result.name)
+    if files is not None and result.state == "unchanged":
+        return replace(result, state="merged", files=files)
+    why = this.failed.get(result.name)
+    return result if why is None or result.why else replace(result, state="failed", why=why)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cleveragents.cli import output
@@ -12,10 +12,23 @@ from cleveragents.cli.table import one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cleveragents.cli.fix_run import Checked, FixerResult, FixReport
+    from cleveragents.cli.fix_check import Checked
+    from cleveragents.cli.fix_rounds import Round
+    from cleveragents.cli.fix_run import FixerResult, FixReport
     from cleveragents.infrastructure.changes.apply_rows import Applied
     from cleveragents.infrastructure.changes.difference import Difference
     from cleveragents.infrastructure.fixers import Fixer, FoundCheck
+
+
+@dataclass(frozen=True, slots=True)
+class FixEnd:
+    """What became of the result: how many files it has, and whether it is in the tree now."""
+
+    files: int
+    applied: Applied | None = None
+    #: It was to be applied, and no check could say that it may.
+    is_unjudged: bool = False
+
 
 _SIGNS: Final = {"merged": "✓", "unchanged": "·", "held back": "✗", "failed": "✗"}
 
@@ -37,11 +50,19 @@ class FixView(Protocol):
         """Show what became of one fixer."""
         ...
 
+    def round(self, this: Round) -> None:
+        """Show what came of a further round."""
+        ...
+
+    def isolates(self, checked: Checked) -> None:
+        """Show that what is merged is red, and that each fixer is run again by itself."""
+        ...
+
     def difference(self, difference: Difference, *, whole: bool) -> None:
         """Show what would be applied."""
         ...
 
-    def end(self, report: FixReport, files: int, applied: Applied | None) -> None:
+    def end(self, report: FixReport, end: FixEnd) -> None:
         """Show how it ended, and how to go on."""
         ...
 
@@ -64,7 +85,7 @@ class TalkView:
         """Show what the tree as it is gives; what the merged one gives is said at the end."""
         if when == "before" and not checked.passes:
             says = "not run" if checked.exit_code is None else "red already, before any fixer"
-            output.talk(f"warning: The check is {says}: {checked.says}")
+            output.talk(one_line(f"warning: The check is {says}: {checked.says}"))
 
     def fixer(self, result: FixerResult) -> None:
         """Show a line."""
@@ -80,30 +101,40 @@ class TalkView:
         head = f"  {_SIGNS[result.state]} {result.name:<20}  {result.duration_s:6.1f} s"
         output.talk(one_line("  ".join((head, *notes))))
 
+    def round(self, this: Round) -> None:
+        """Show a line for each fixer that had more to do."""
+        for name, files in this.changed.items():
+            told = f"{counted(files):>9}  round {this.number}, on what others made"
+            output.talk(one_line(f"  ✓ {name:<20}            {told}"))
+        for name, why in this.failed.items():
+            output.talk(one_line(f"  ✗ {name:<20}            failed in round {this.number}: {why}"))
+
+    def isolates(self, checked: Checked) -> None:
+        """Say what is looked for now."""
+        says = one_line(checked.says)
+        output.talk(f"check  fails on all of it together: {says}; each is run by itself now")
+
     def difference(self, difference: Difference, *, whole: bool) -> None:
         """Show the patch, or how many lines of which files."""
         output.raw(difference.patch() if whole else difference.summary())
 
-    def end(self, report: FixReport, files: int, applied: Applied | None) -> None:
+    def end(self, report: FixReport, end: FixEnd) -> None:
         """Say what is in the tree now, and give one command to go on with."""
         for one in report.fixers:
             if one.why and one.files:
                 where = f"changes diff {report.plan_id} --changeset {one.changeset}"
                 output.talk(f"left out  {one.name}: `cleveragents {where}` shows it")
-        if not files:
+        if not end.files:
             tidy = "Nothing to fix: the tree is tidy"
             output.talk(tidy if report.all_well else "Nothing was changed")
             return
-        output.talk(f"check  {report.after.compared(report.before)}")
-        if applied is not None:
-            output.talk(f"Applied {counted(applied.files)} of plan `{report.plan_id}`")
-            output.talk(f"\nhint: Run `cleveragents undo {applied.id}` to take it back")
-        elif report.is_worse:
-            output.talk("Nothing was applied: the fixers together break what worked before")
-            output.talk("\nhint: Run `cleveragents fix --only NAME` with one fixer at a time")
-        else:
-            output.talk("Nothing was applied")
-            output.talk(f"\nhint: Run `cleveragents changes apply {report.plan_id}` to apply it")
+        times = f"  ({_times(report.checks)})" if report.checks else ""
+        output.talk(one_line(f"check  {report.after.compared(report.before)}{times}"))
+        if not report.is_settled:
+            output.talk(
+                f"warning: Fixers still undo each other's work after {report.rounds} rounds"
+            )
+        output.talk(_outcome(report, end))
 
 
 class RecordView:
@@ -128,21 +159,32 @@ class RecordView:
         """Write what became of a fixer."""
         output.record({"kind": "fixer", **asdict(result)})
 
+    def round(self, this: Round) -> None:
+        """Write what came of a round."""
+        output.record({"kind": "round", **asdict(this)})
+
+    def isolates(self, checked: Checked) -> None:
+        """Write nothing: the check that leads to it was written, and so is each that follows."""
+
     def difference(self, difference: Difference, *, whole: bool) -> None:  # noqa: ARG002  # a record has no patch
         """Write a record for each file."""
         for record in difference.records():
             output.record(record)
 
-    def end(self, report: FixReport, files: int, applied: Applied | None) -> None:
+    def end(self, report: FixReport, end: FixEnd) -> None:
         """Write how it ended."""
-        told: dict[str, Any] = {"plan": report.plan_id, "files": files}
+        told: dict[str, Any] = {"plan": report.plan_id, "files": end.files}
         output.record(
             {
                 "kind": "fix",
                 **told,
                 "check": report.after.compared(report.before),
+                "checks": report.checks,
+                "rounds": report.rounds,
+                "settled": report.is_settled,
                 "worse": report.is_worse,
-                "applied": applied and applied.id,
+                "unjudged": end.is_unjudged,
+                "applied": end.applied and end.applied.id,
             }
         )
 
@@ -150,6 +192,38 @@ class RecordView:
 def counted(files: int) -> str:
     """Return a number of files as people say it."""
     return "1 file" if files == 1 else f"{files} files"
+
+
+def _times(checks: int) -> str:
+    return "checked once" if checks == 1 else f"checked {checks} times"
+
+
+def _outcome(report: FixReport, end: FixEnd) -> str:
+    """Return what was done, and the one command that leads on."""
+    if end.applied is not None:
+        return (
+            f"Applied {counted(end.applied.files)} of plan `{report.plan_id}`"
+            f"\n\nhint: Run `cleveragents undo {end.applied.id}` to take it back"
+        )
+    if report.is_worse:
+        return (
+            "Nothing was applied: the fixers together break what worked before"
+            f"\n\nhint: Run `cleveragents fix --only {shlex.quote(_first(report))}`"
+            " to see what one of them does"
+        )
+    if end.is_unjudged:
+        return (
+            "Nothing was applied: the check was not green before any fixer ran, and is not now,"
+            " so nothing can be called checked"
+            "\n\nhint: Run `cleveragents fix --yes --no-check` to apply it unchecked, or name"
+            " another check with `--check`"
+        )
+    apply = f"cleveragents changes apply {report.plan_id}"
+    return f"Nothing was applied\n\nhint: Run `{apply}` to apply it"
+
+
+def _first(report: FixReport) -> str:
+    return next((one.name for one in report.fixers if one.files), report.fixers[0].name)
 
 
 def _why_not(fixer: Fixer, chosen: Sequence[Fixer]) -> str | None:

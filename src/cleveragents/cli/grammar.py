@@ -46,7 +46,10 @@ def parser() -> argparse.ArgumentParser:
         "show every setting, its value and where it comes from",
         run=("settings", "show_settings"),
     )
-    _add(commands, "doctor", "see what works on this machine", run=("doctor", "doctor"))
+    doctor = _add(commands, "doctor", "see what works on this machine", run=("doctor", "doctor"))
+    doctor.add_argument(
+        "--clean", action="store_true", help="instead, collect what processes left that died"
+    )
     _add_completion(commands)
     return top
 
@@ -55,16 +58,21 @@ def _add_demo(commands: Commands) -> None:
     demo = _add(
         commands,
         "demo",
-        "watch many actors share one budget, without a key or a server",
+        "watch many actors edit one file, be killed and go on, without a key or a server",
         run=("demo", "demo"),
     )
     demo.description = (
-        "Twenty scripted actors at once spend, fail, look for context and change files "
-        "in a temporary git repository; at the end the books are checked and shown."
+        "Runs a plan in a temporary git repository: many actors edit one file at once under one "
+        "budget, the process is killed in the middle and resumed, the changes are reviewed, "
+        "applied and taken back; at the end the books are checked and shown."
     )
-    demo.add_argument("--actors", type=int, default=20, metavar="N", help="1 to 256 (default: 20)")
-    demo.add_argument("--seed", type=int, default=7, metavar="N", help="script of the actors")
-    demo.add_argument("--budget-usd-max", default="0.60", metavar="USD", help="default: 0.60")
+    demo.add_argument("--actors", type=int, default=12, metavar="N", help="8 to 64 (default: 12)")
+    demo.add_argument(
+        "--llm",
+        action="store_true",
+        help="instead, watch an agent fix a test, with a scripted model on this machine",
+    )
+    demo.add_argument("--keep", action="store_true", help="keep the repository, and say where")
 
 
 def _add_fix(commands: Commands) -> None:
@@ -76,8 +84,8 @@ def _add_fix(commands: Commands) -> None:
     )
     fix.description = (
         "Finds formatters and linters that fix, from the files of the repository, and runs them "
-        "at once in sandboxes. What breaks the check is held back; the rest is merged, shown, "
-        "and applied as one, when you say so."
+        "at once in sandboxes, again until nothing changes. What breaks the check is held back; "
+        "the rest is merged, shown, and applied as one, when you say so."
     )
     fix.add_argument("--only", action="append", metavar="NAME", help="this fixer; may be repeated")
     check = fix.add_mutually_exclusive_group()
@@ -114,6 +122,11 @@ def _add_guard(commands: Commands) -> None:
         action=argparse.BooleanOptionalAction,
         default=False,
         help="let it use the network",
+    )
+    guard.add_argument(
+        "--unconfined",
+        action="store_true",
+        help="run it although nothing keeps it away from your other files",
     )
     guard.add_argument(
         "--env", action="append", metavar="NAME", help="let it see this variable of yours"

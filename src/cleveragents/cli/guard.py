@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from cleveragents.actors.building import build_actor
 from cleveragents.application.attempts import AttemptContext, Payer
 from cleveragents.application.services.node_rendering import rendered
 from cleveragents.cli import output, state
@@ -18,13 +19,17 @@ from cleveragents.cli.arguments import amount_of
 from cleveragents.cli.fix import answer_to, is_interactive, opened_workspace
 from cleveragents.cli.fix_view import counted
 from cleveragents.cli.guarded_bench import GuardedBench
-from cleveragents.domain.errors import LimitError, RequestError, SandboxError
+from cleveragents.domain.errors import LimitError, RequestError, SandboxError, SetupError
 from cleveragents.domain.money import Money
 from cleveragents.domain.plan import CommandActor, Node
 from cleveragents.domain.stop_signal import StopSignal
 from cleveragents.infrastructure.changes.difference import Difference
 from cleveragents.infrastructure.durable_cost_tracker import DurableCostTracker
-from cleveragents.runs import RunParts, TrackerPurses, WorkspaceBenches
+from cleveragents.infrastructure.purses import TrackerPurses
+from cleveragents.infrastructure.sandbox import confinement as confining
+from cleveragents.infrastructure.sandbox.confinement import Confinement
+from cleveragents.runs import WorkspaceBenches
+from cleveragents.settings import load
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -61,7 +66,7 @@ def guard(options: Namespace) -> int:
     env = _variables(options.env or ())
     budget = None if options.budget_usd_max is None else amount_of(options.budget_usd_max)
     run = GuardRun()
-    with opened_workspace() as workspace:
+    with opened_workspace(_confinement(options)) as workspace:
         bench = WorkspaceBenches(workspace).open(run.plan_id, _NODE, 1, actor=_actor_of(options))
         guarded = GuardedBench(bench, _stdin(), env, is_live=not options.json)
         try:
@@ -89,7 +94,7 @@ def _run(workspace: Workspace, bench: GuardedBench, run: GuardRun, options: Name
         attempt = _attempt(bench, TrackerPurses(tracker).open(payer, count), run, options)
         assert attempt.node.actor is not None, "the node was made with one"
         try:
-            RunParts().build_actor(attempt.node.actor).run(attempt)
+            build_actor(attempt.node.actor).run(attempt)
         except SandboxError as error:
             # Whatever its code, what the program did is the user's to judge.
             if error.code == "CA5005":
@@ -215,6 +220,29 @@ def _cost(run: GuardRun) -> str:
 
 
 # -- what the program is given -------------------------------------------------------------
+
+
+def _confinement(options: Namespace) -> Confinement:
+    """Return how the program is confined; refuse where only its good will kept it on its leash."""
+    chosen = Confinement(load()[0].confinement)
+    if options.unconfined or chosen is Confinement.OFF:
+        by = "`--unconfined`" if options.unconfined else "the setting `confinement = off`"
+        output.talk(
+            f"warning[CA5006]: The program runs unconfined, by {by}: it can change any file of"
+            " yours, and use the network"
+        )
+        return Confinement.OFF
+    found = confining.probe_bubblewrap()
+    if isinstance(found, str):
+        program = shlex.join(["cleveragents", "guard", "--unconfined", "--", *options.program])
+        raise SetupError(
+            "The program cannot be kept away from your files here: " + found,
+            code="CA5006",
+            facts={"not started": shlex.join(options.program)},
+            hint="Install bubblewrap and allow user namespaces, or, if you trust the program,"
+            f" run `{program}`",
+        )
+    return Confinement.REQUIRED
 
 
 def _actor_of(options: Namespace) -> str:

@@ -106,7 +106,7 @@ class LiveView:
 
     def say(self, text: str) -> None:
         """Put a word above what is drawn, where it stays."""
-        output.talk(f"{self._back()}\x1b[J{text}")
+        output.draw(f"{self._back()}\x1b[J{output.visible(text)}")
         self._drawn = ()
         self._drawn_at = float("-inf")
 
@@ -126,7 +126,7 @@ class LiveView:
             return
         # One write: a terminal shows the old state or the new one, and nothing between.
         body = "\x1b[K\n".join(self._painted(line) for line in fresh)
-        output.talk(f"{self._back()}{body}\x1b[J")
+        output.draw(f"{self._back()}{body}\x1b[J")
         self._drawn = fresh
 
     def _back(self) -> str:

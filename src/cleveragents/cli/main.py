@@ -21,12 +21,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; nothing unexpected shows a stack."""
     options = parser().parse_args(arguments)
     from cleveragents.cli import output
+    from cleveragents.cli.log_file import kept_log
 
-    try:
-        code = _exit_code_of(options)
-        output.flush()
-    except output.ReaderGone:
-        return 0
+    with kept_log() as log:
+        try:
+            code = _exit_code_of(options)
+            if log.has_news:
+                from cleveragents.cli.failure import concluded
+
+                code = concluded(code, log, as_json=options.json)
+            output.flush()
+        except output.ReaderGone:
+            return 0
     return code
 
 
@@ -40,6 +46,10 @@ def run() -> None:
         code = main()
     except KeyboardInterrupt:
         code = _INTERRUPTED
+    if code == _INTERRUPTED:
+        from cleveragents.cli.leaving import leave
+
+        leave(code)
     sys.exit(code)
 
 

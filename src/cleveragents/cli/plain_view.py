@@ -138,7 +138,7 @@ def event_record(event: RunEvent) -> dict[str, Any]:
 def warning(notice: Notice) -> str:
     """Return a warning as people read it."""
     facts = {name: one_line(str(value)) for name, value in notice.facts.items()}
-    head = f"warning[{notice.code}]: {notice.message}"
+    head = f"warning[{notice.code}]: {one_line(notice.message)}"
     return f"{head}\n{output.facts(facts)}" if facts else head
 
 

@@ -25,7 +25,7 @@ def add_plan_commands(commands: Commands, add: Add) -> None:
         run=("run", "resume"),
     )
     resume.add_argument("plan", nargs="?", metavar="PLAN", help="default: the only unfinished one")
-    resume.add_argument("--budget-usd-max", metavar="USD", help="give it this budget from now on")
+    _add_budget(resume, "give it this budget from now on")
     _add_apply_mode(resume)
     _add("list", "show all plans", ("plans", "list_plans"), commands, add)
     status = _add("status", "show a plan, node by node", ("plans", "show_status"), commands, add)
@@ -37,8 +37,8 @@ def add_plan_commands(commands: Commands, add: Add) -> None:
     logs.add_argument("node", nargs="?", metavar="NODE", help="of this node only")
     logs.add_argument("--follow", action="store_true", help="go on until the plan ends")
     for name, about in (
-        ("pause", "let a plan finish what runs, and stop"),
-        ("cancel", "stop a plan for good"),
+        ("pause", "let a plan finish what runs, and stop; `resume` goes on"),
+        ("cancel", "give a plan up; only `resume` with its name goes on with it"),
     ):
         stop = _add(name, about, ("plans", name), commands, add)
         stop.add_argument("plan", **_PLAN)
@@ -52,10 +52,14 @@ def _add(
 
 
 def _add_run(commands: Commands, add: Add) -> None:
-    run = add(commands, "run", "run a plan file", run=("run", "run"))
-    run.add_argument("plan", metavar="PLAN.yaml", help="the plan file")
+    run = add(commands, "run", "run a plan file, or plan a goal and run that", run=("run", "run"))
+    run.add_argument("plan", metavar="PLAN.yaml|GOAL", help="the plan file, or a goal in words")
+    goal = run.add_argument_group("for a goal in words, which a model makes a plan of")
+    goal.add_argument("--model", metavar="NAME", help="who plans and works, as provider:model")
+    goal.add_argument("--base-url", metavar="URL", help="where it is served, if elsewhere")
+    goal.add_argument("--out", metavar="FILE", help="where to keep the plan file")
     run.add_argument("--at-once", type=int, metavar="N", help="nodes that run at once, 1 to 256")
-    run.add_argument("--budget-usd-max", metavar="USD", help="what the plan may spend")
+    _add_budget(run, "what the plan may spend")
     run.add_argument("--deadline", type=float, metavar="S", help="seconds the whole plan may take")
     failing = run.add_mutually_exclusive_group()
     for flag, value, about in (
@@ -67,6 +71,11 @@ def _add_run(commands: Commands, add: Add) -> None:
         "--set", action="append", metavar="NAME=VALUE", help="put a value into the plan"
     )
     _add_apply_mode(run)
+
+
+def _add_budget(command: argparse.ArgumentParser, about: str) -> None:
+    names = ("--budget", "--budget-usd-max")
+    command.add_argument(*names, dest="budget_usd_max", metavar="USD", help=about)
 
 
 def _add_apply_mode(command: argparse.ArgumentParser) -> None:

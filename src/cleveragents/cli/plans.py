@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cleveragents.application.run_journal import PlanState
 from cleveragents.cli import output, state
 from cleveragents.cli.run_lines import counted
-from cleveragents.cli.stored_plans import STOPPED, reading_plan, reading_plans
+from cleveragents.cli.stored_plans import STOPPED, Counts, reading_plan, reading_plans
 from cleveragents.cli.table import one_line, table
 from cleveragents.domain.budget import zone_of
 from cleveragents.infrastructure.plan_journal import SqliteRunJournal
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from cleveragents.application.run_journal import NodeRecord, PlanRecord
     from cleveragents.cli.stored_plans import StoredPlans
     from cleveragents.domain.budget import Balance
+    from cleveragents.infrastructure.store import Store
 
 _GOAL_CHARS_MAX: Final = 40
 _FIRST: Final = "Run `cleveragents init`, then `cleveragents run plan.yaml`"
@@ -52,7 +54,7 @@ def list_plans(options: Namespace) -> int:
         (
             one["plan"],
             one["state"],
-            f"{one['done']} of {one['nodes']}",
+            _counts(one),
             f"{one['spent_usd']} USD",
             f"{datetime.fromtimestamp(one['created'], zone):%Y-%m-%d %H:%M}",
             _shortened(one["goal"]),
@@ -90,16 +92,28 @@ def show_status(options: Namespace) -> int:
 
 
 def cancel(options: Namespace) -> int:
-    """Cancel a plan, whichever process runs it; with `--now` its attempts are stopped too."""
+    """Cancel a plan, whichever process runs it; with `--now` its attempts are stopped too.
+
+    Of one that nobody runs, what a dead process left is settled at once.
+    """
     with reading_plan(options.plan) as plans:
         is_run = plans.is_run(options.plan)
     with state.writing() as store:
-        journal = SqliteRunJournal(store)
         if is_run:
-            _ask_to_stop(journal, options, PlanState.CANCELLED)
+            _ask_to_stop(SqliteRunJournal(store), options, PlanState.CANCELLED)
             return _told(options, PlanState.CANCELLED, _wish("cancel", options))
-        journal.move(options.plan, PlanState.CANCELLED)
+        _cancel_at_once(options.plan, store)
     return _told(options, PlanState.CANCELLED, f"Cancelled plan `{options.plan}`")
+
+
+def _cancel_at_once(plan_id: str, store: Store) -> None:
+    # Here, because no other command of this module needs the tree.
+    from cleveragents.runs import Runs
+    from cleveragents.workspace import Workspace, WorkspaceOptions
+
+    chosen = WorkspaceOptions(sandbox_kind=load()[0].sandbox_kind)
+    with Workspace(state.root(), store, chosen) as workspace, Runs(workspace) as runs:
+        runs.cancel(plan_id)
 
 
 def pause(options: Namespace) -> int:
@@ -125,26 +139,31 @@ def _told(options: Namespace, wanted: PlanState, says: str) -> int:
         output.record({"kind": "stop", "plan": options.plan, "state": wanted, "now": options.now})
         return 0
     output.talk(says)
-    output.talk(f"\nhint: Run `cleveragents resume {options.plan}` to go on with it")
+    output.talk(f"\nhint: Run `cleveragents resume {shlex.quote(options.plan)}` to go on with it")
     return 0
 
 
 def _summary(plans: StoredPlans, record: PlanRecord) -> dict[str, Any]:
     import json
 
-    done, nodes = plans.counts(record)
+    counts = plans.counts(record)
     balance = plans.balance(record.id)
     return {
         "kind": "plan",
         "plan": record.id,
         "state": plans.state_of(record),
         "goal": json.loads(record.source)["goal"],
-        "done": done,
-        "nodes": nodes,
+        "done": counts.done,
+        "nodes": counts.total,
+        "nodes_known": counts.is_exact,
         "spent_usd": f"{balance.spent.usd:f}",
         "limit_usd": None if balance.limit is None else f"{balance.limit.usd:f}",
         "created": record.created,
     }
+
+
+def _counts(summary: dict[str, Any]) -> str:
+    return str(Counts(summary["done"], summary["nodes"], summary["nodes_known"]))
 
 
 def _head(summary: dict[str, Any], balance: Balance) -> str:
@@ -154,7 +173,7 @@ def _head(summary: dict[str, Any], balance: Balance) -> str:
             "plan": summary["plan"],
             "goal": one_line(summary["goal"]),
             "state": summary["state"],
-            "nodes": f"{summary['done']} of {summary['nodes']} done",
+            "nodes": f"{_counts(summary)} done",
             "spent": f"{balance.spent}{limit}",
         }
     )

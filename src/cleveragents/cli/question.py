@@ -42,7 +42,7 @@ def told(question: Question) -> str:
     facts = {"fault": str(error.category), "decided": one_line(question.decision.reason)}
     return "\n".join(
         (
-            f"Node `{question.node}` failed after {attempts}: {one_line(error.message)}",
+            f"Node `{one_line(question.node)}` failed after {attempts}: {one_line(error.message)}",
             output.facts(facts),
             output.facts(
                 {

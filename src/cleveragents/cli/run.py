@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import sys
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from cleveragents.actors.llm.planner import is_planning
 from cleveragents.application.run_journal import PlanState
 from cleveragents.cli import output, state
 from cleveragents.cli.arguments import amount_of
@@ -27,19 +30,42 @@ from cleveragents.infrastructure.plan_files import load_plan
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cleveragents.application.attempts import Actor
     from cleveragents.application.services.run_result import RunResult
     from cleveragents.cli.plain_view import View
 
 
+#: How the first line of a file begins that a model planned; the id of its planning follows.
+PLANNED_AS: Final = "# Planned as "
+_PLANNED: Final = re.compile(rf"{PLANNED_AS}(p-[0-9a-f]{{8}})\b")
+
+
 def run(options: Namespace) -> int:
+    """Run a plan file, or let a model make a plan of a goal and run that."""
+    if _is_goal(options.plan):
+        from cleveragents.cli.strategize import strategize
+
+        return strategize(options)
+    given = {"--model": options.model, "--base-url": options.base_url, "--out": options.out}
+    for flag in (flag for flag, value in given.items() if value is not None):
+        raise RequestError(
+            f"`{flag}` is for a goal in words, and `{options.plan}` is a plan file",
+            hint="Name models in the plan file itself, or write the goal in quotes",
+        )
+    return run_file(Path(options.plan), options)
+
+
+def run_file(path: Path, options: Namespace) -> int:
     """Run a plan file; nothing is started before all of it is known to be right."""
-    plan = overridden(load_plan(options.plan).plan, options)
+    loaded = load_plan(path)
+    plan = overridden(loaded.plan, options)
     budget = None if plan.budget is None else plan.budget.max_usd
-    with _desk(Path(options.plan).absolute().parent, options) as desk:
+    folder = path.absolute().parent
+    with desk_for(folder, options) as desk:
         desk.check(plan)
-        plan_id = desk.runs.add(plan)
+        plan_id = desk.runs.add(plan, folder=_kept_folder(folder), session=_session(loaded.text))
         model = RunModel(plan_id, plan, budget=budget)
-        end = _lived_through(desk, lambda: desk.runs.resume(plan_id), model, options)
+        end = lived_through(desk, lambda: desk.runs.resume(plan_id), model, options)
     return _concluded(end, plan.apply, options)
 
 
@@ -53,15 +79,26 @@ def resume(options: Namespace) -> int:
         )
     with reading_plan(plan_id) as plans:
         model = plans.model(plan_id, with_past=True)
+        folder = plans.get(plan_id).folder
     if budget is not None:
         model.budget = budget
-    with _desk(Path.cwd(), options) as desk:
+    if is_planning(model.plan):
+        from cleveragents.cli.strategize import go_on
+
+        return go_on(model, options, budget)
+    with desk_for(Path.cwd() if folder is None else state.root() / folder, options) as desk:
 
         def start() -> RunResult:
             return desk.runs.resume(plan_id, budget_usd_max=budget)
 
-        end = _lived_through(desk, start, model, options)
+        end = lived_through(desk, start, model, options)
     return _concluded(end, ApplyMode(options.apply or model.plan.apply), options)
+
+
+def _session(text: str) -> str | None:
+    """Return the session that a planned file goes on with, so that one bill shows both."""
+    found = _PLANNED.match(text)
+    return None if found is None else found[1]
 
 
 def view_of(model: RunModel, *, as_json: bool) -> View:
@@ -72,8 +109,22 @@ def view_of(model: RunModel, *, as_json: bool) -> View:
     return LiveView(model) if can_move else PlainView(model)
 
 
-def _desk(modules: Path, options: Namespace) -> RunDesk:
-    return RunDesk(modules, with_person=person_is_there() and not options.json)
+def desk_for(
+    modules: Path, options: Namespace, wrap: Callable[[Actor], Actor] | None = None
+) -> RunDesk:
+    """Return the desk of a run; the person at the terminal is asked, unless records are wanted."""
+    return RunDesk(modules, with_person=person_is_there() and not options.json, wrap=wrap)
+
+
+def _is_goal(text: str) -> bool:
+    """Say whether what stands in the place of a plan file is a goal in words."""
+    return not text.endswith((".yaml", ".yml", ".py")) and not os.path.lexists(text)
+
+
+def _kept_folder(folder: Path) -> str:
+    """Return the folder of a plan file as `resume` finds it again, also in a tree that moved."""
+    root = state.root()
+    return str(folder.relative_to(root) if folder.is_relative_to(root) else folder)
 
 
 def _only_unfinished() -> str | None:
@@ -84,14 +135,15 @@ def _only_unfinished() -> str | None:
         raise RequestError(
             f"{len(found)} plans are not finished; name the one to go on with",
             facts={"plans": ", ".join(found[-10:])},
-            hint=f"Run `cleveragents resume {found[-1]}`",
+            hint=f"Run `{shlex.join(['cleveragents', 'resume', found[-1]])}`",
         )
     return found[0] if found else None
 
 
-def _lived_through(
+def lived_through(
     desk: RunDesk, start: Callable[[], RunResult], model: RunModel, options: Namespace
 ) -> RunEnd:
+    """Show a run from its beginning to its end."""
     if not options.json:
         output.talk(header(model))
     result = desk.follow(start, view_of(model, as_json=options.json))
@@ -114,7 +166,7 @@ def _concluded(end: RunEnd, mode: ApplyMode, options: Namespace) -> int:
     if mode is ApplyMode.AUTO:
         return _applied(end.result.plan_id, options)
     if not options.json:
-        plan_id = end.result.plan_id
+        plan_id = shlex.quote(end.result.plan_id)
         output.talk(
             f"\nhint: Run `cleveragents diff {plan_id}` to review,"
             f" then `cleveragents apply {plan_id}`"
@@ -126,5 +178,5 @@ def _applied(plan_id: str, options: Namespace) -> int:
     from cleveragents.cli.changes_apply import apply
 
     nothing = dict.fromkeys(("actor", "path", "branch", "message", "take"))
-    flags = {"commit": False, "dry_run": False, "json": options.json}
+    flags = {"commit": False, "dry_run": False, "json": options.json, "warned": True}
     return apply(Namespace(plan=plan_id, **nothing, **flags))

@@ -12,7 +12,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 from cleveragents.actors.building import ActorParts, build_actor, check_actor
@@ -33,11 +32,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from cleveragents.application.attempts import Actor
     from cleveragents.application.services.attempt_order import Question
     from cleveragents.application.services.plan_run import PlanRun
     from cleveragents.application.services.run_result import RunResult
     from cleveragents.cli.plain_view import View
     from cleveragents.domain.plan import Plan
+    from cleveragents.domain.plan_actors import Actor as ActorValue
     from cleveragents.domain.run_events import RunEvent
 
 TICK_S: Final = 0.1
@@ -98,9 +99,16 @@ class RunDesk:
     """Everything for runs of this tree, by the settings in force, as a context.
 
     For its length Ctrl-C asks the run to stop, also one that has not begun yet.
+    With `wrap`, each actor is what it makes of the usual one.
     """
 
-    def __init__(self, modules: Path, *, with_person: bool) -> None:
+    def __init__(
+        self,
+        modules: Path,
+        *,
+        with_person: bool,
+        wrap: Callable[[Actor], Actor] | None = None,
+    ) -> None:
         self._inbox: queue.SimpleQueue[_Message] = queue.SimpleQueue()
         self._stops = Stops(self._inbox.put)
         self._is_left = False
@@ -116,12 +124,15 @@ class RunDesk:
                 on_notice=self._inbox.put,
             )
             self.workspace = opened.enter_context(Workspace(state.root(), store, kept_apart))
-            self._parts = ActorParts(price=services.prices.cost_of, modules=modules)
             self.runs = opened.enter_context(
                 Runs(
                     self.workspace,
                     RunParts(
-                        build_actor=partial(build_actor, parts=self._parts),
+                        build_actor=None if wrap is None else self._wrapping(wrap),
+                        actors=ActorParts(price=services.prices.cost_of, modules=modules),
+                        prices=services.prices,
+                        breaker=services.breaker,
+                        limiter=services.limiter,
                         tracker=services.cost_tracker,
                         errors=services.errors,
                         find_context=services.pipeline.build,
@@ -136,10 +147,15 @@ class RunDesk:
             self._opened = opened.pop_all()
 
     def check(self, plan: Plan) -> None:
-        """Refuse before anything runs what can be known to fail: a function that is not there."""
+        """Refuse before anything runs what can be known to fail.
+
+        That is a function that is not there, and a command that must be confined and cannot be.
+        """
+        if plan.runs_commands:
+            self.workspace.check_commands()
         for node in plan.resolved().values():
             assert node.actor is not None, "a plan gives each node an actor"
-            check_actor(node.actor, self._parts)
+            check_actor(node.actor, self.runs.actors)
 
     def follow(self, start: Callable[[], RunResult], view: View) -> RunResult:
         """Run a plan and show it until it is over."""
@@ -162,6 +178,9 @@ class RunDesk:
 
     def __exit__(self, *_: object) -> None:
         self._opened.close()
+
+    def _wrapping(self, wrap: Callable[[Actor], Actor]) -> Callable[[ActorValue], Actor]:
+        return lambda value: wrap(build_actor(value, self.runs.actors))
 
     # -- in the thread of the run ----------------------------------------------------------
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from cleveragents.application.run_journal import PlanState
 from cleveragents.cli import output
+from cleveragents.cli.cautions import Cautions
 from cleveragents.cli.changes import told
 from cleveragents.cli.run_lines import counted, ending
 from cleveragents.domain.conflict import ConflictState
@@ -26,6 +28,8 @@ CONFLICTS_SHOWN_MAX: Final = 5
 #: What a fault is called that has no code of its own, such as an exception of a user's function.
 _NODE_FAILED: Final = "CA4301"
 _UNKNOWN: Final = "CA4107"
+#: The command that raises the budget of one node, in the hint of its error.
+_NODE_BUDGET: Final = "cleveragents budget set label"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,7 @@ class RunEnd:
     #: Lines for each file, as `git diff --stat` shows them.
     summary: bytes
     conflicts: tuple[Conflict, ...]
+    cautions: Cautions
 
     @classmethod
     def of(cls, result: RunResult, model: RunModel, changes: PlanChanges) -> RunEnd:
@@ -49,13 +54,15 @@ class RunEnd:
             found = changes.difference(result.plan_id)
             conflicts = changes.trees.conflicts(result.plan_id)
             files, summary = len(found.records()), found.summary()
+            cautions = Cautions.of(changes, result.plan_id)
         except PlanError as error:
             if error.code != _UNKNOWN:
                 raise
             # No node ever looked at the tree.
             files, summary, conflicts = 0, b"", ()
+            cautions = Cautions(result.plan_id)
         waiting = tuple(one for one in conflicts if one.state == ConflictState.OPEN)
-        return cls(result, model, files, summary, waiting)
+        return cls(result, model, files, summary, waiting, cautions)
 
     @property
     def exit_code(self) -> int:
@@ -69,11 +76,12 @@ class RunEnd:
         output.talk(ending(self.model, self.files))
         for conflict in self.conflicts[:CONFLICTS_SHOWN_MAX]:
             output.talk(told(conflict))
+        self.cautions.tell()
         if self.result.error is not None:
             output.talk("")
             output.error(self._error(), as_json=False)
         elif self.result.state is not PlanState.DONE:
-            output.talk(f"\nhint: Run `cleveragents resume {self.result.plan_id}` to go on")
+            output.talk(f"\nhint: Run `{self._go_on()}` to go on")
 
     def record(self) -> dict[str, Any]:
         """Return it as `--json` shows it."""
@@ -87,6 +95,7 @@ class RunEnd:
             "files": self.files,
             "spent_usd": f"{self.model.spent.usd:f}",
             "conflicts": [one.id for one in self.conflicts],
+            "cautions": self.cautions.records(),
             "error": error,
         }
 
@@ -107,16 +116,24 @@ class RunEnd:
 
     def _hint(self) -> str:
         """Return the one command that leads on."""
-        go_on = f"cleveragents resume {self.result.plan_id}"
+        go_on = self._go_on()
         if self.conflicts:
             return f"Decide each conflict by its command, then run `{go_on}`"
-        if any(_is_budget(one) for one in self.result.nodes.values()):
+        short = [(one.error or {}) for one in self.result.nodes.values() if _is_budget(one)]
+        of_node = [one["hint"] for one in short if _NODE_BUDGET in (one.get("hint") or "")]
+        if of_node:
+            # More money for the plan does not help a node that used up its own.
+            return f"{of_node[0]}, then run `{go_on}`"
+        if short:
             return f"Run `{go_on} --budget-usd-max {self._more_money()}`"
         if self.exit_code == LimitError.exit_code:
             return f"Run `{go_on}` to go on with what is left"
         worst = self.result.nodes.get((self.result.error or {}).get("facts", {}).get("node"))
         own = None if worst is None else (worst.error or {}).get("hint")
         return f"{own or 'See to the cause'}, then run `{go_on}`"
+
+    def _go_on(self) -> str:
+        return shlex.join(["cleveragents", "resume", self.result.plan_id])
 
     def _more_money(self) -> str:
         """Return twice the budget: enough to go on, and still a limit."""

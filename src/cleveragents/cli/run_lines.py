@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from cleveragents.cli.output import one_line
 from cleveragents.cli.view_model import run_length_s
 from cleveragents.domain.plan_graph import NodeState
 
@@ -52,7 +53,7 @@ def node_line(model: RunModel, one: NodeView, now: float, width: int = 0) -> Lin
         mark, tone = "↻", "again"
     elapsed_s = one.elapsed_s(now)
     cells = [
-        f"  {mark} {one.id:<{width}}",
+        f"  {mark} {one_line(one.id):<{width}}",
         f"{'' if elapsed_s is None else duration(elapsed_s):>8}",
         f"{money(one.spent) if one.spent else ''}",
         note_of(model, one, now),

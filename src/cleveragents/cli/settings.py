@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import TYPE_CHECKING
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any
 
 from cleveragents.cli import output
 from cleveragents.settings import Settings, load
@@ -18,7 +18,7 @@ def show_settings(options: Namespace) -> int:
     rows = [
         {
             "setting": one.name,
-            "value": getattr(settings, one.name),
+            "value": _plain(getattr(settings, one.name)),
             "source": sources[one.name],
             "about": one.metadata["about"],
         }
@@ -28,6 +28,17 @@ def show_settings(options: Namespace) -> int:
         if options.json:
             output.record(row)
         else:
-            value = "none" if row["value"] is None else row["value"]
-            output.data(f"{row['setting']:<24} {value!s:<12} {row['source']}\n  {row['about']}")
+            value = row["value"] if row["value"] not in (None, {}) else "none"
+            shown = ", ".join(value) if isinstance(value, dict) else value
+            output.data(f"{row['setting']:<24} {shown!s:<12} {row['source']}\n  {row['about']}")
     return 0
+
+
+def _plain(value: Any) -> Any:
+    """Return tables as they are written in the file; what is not set is left out."""
+    if not isinstance(value, tuple):
+        return value
+    return {
+        name: {key: one for key, one in asdict(table).items() if one is not None}
+        for name, table in value
+    }

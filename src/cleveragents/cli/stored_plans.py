@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from cleveragents.application.run_journal import PlanState, plan_of
+from cleveragents.application.services.plan_progress import PlanProgress
 from cleveragents.cli import state
 from cleveragents.cli.view_model import RunModel
 from cleveragents.domain.budget import scope_key
@@ -60,6 +62,18 @@ def files_in(connection: sqlite3.Connection, changeset_id: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Counts:
+    """How many nodes are done, and of how many; there may be more as long as it is not exact."""
+
+    done: int
+    total: int
+    is_exact: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.done} of {self.total}{'' if self.is_exact else '+'}"
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
     """An event of the audit trail."""
 
@@ -105,14 +119,24 @@ class StoredPlans:
         """Return what is kept of the nodes of a plan."""
         return self._journal.nodes(plan_id)
 
-    def counts(self, record: PlanRecord) -> tuple[int, int]:
+    def counts(self, record: PlanRecord) -> Counts:
         """Return how many nodes of a plan are done, and of how many, instances counted."""
         import json
 
         rows = self._connection.execute(_COUNTS, (record.id,)).fetchall()
-        unseen = set(json.loads(record.source)["nodes"]) - {node for node, _, _ in rows}
+        seen: Counter[str] = Counter()
+        for node, _, count in rows:
+            seen[node] += count
         done = sum(count for _, word, count in rows if word == NodeState.DONE)
-        return done, len(unseen) + sum(count for _, _, count in rows)
+        nodes = json.loads(record.source)["nodes"]
+        if record.state.is_finished or not any("for_each" in one for one in nodes.values()):
+            return Counts(done, seen.total() + len(nodes.keys() - seen))
+        # Members of a fan-out have no row before they start, so the plan itself is asked.
+        kept = {one.id: one for one in self.nodes(record.id)}
+        progress = PlanProgress(plan_of(record.source), kept)
+        sizes = {name: progress.size_of(name) for name in nodes}
+        total = sum(seen[name] or 1 if size is None else size for name, size in sizes.items())
+        return Counts(done, total, is_exact=None not in sizes.values())
 
     def state_of(self, record: PlanRecord) -> str:
         """Return the state of a plan as it is: of a dead process, and of what was applied."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cleveragents.cli import output
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
@@ -27,7 +29,7 @@ def table(
 
 def one_line(text: str) -> str:
     """Return a text without line ends and control characters, which could lie to the reader."""
-    return "".join(char if char.isprintable() else " " for char in text)
+    return output.one_line(text)
 
 
 def money_column(amounts: Sequence[Money | None], *, absent: str) -> list[str]:

@@ -85,11 +85,18 @@ class RunModel:
     failed: dict[str, NodeView] = field(init=False, default_factory=dict)
     attempts_max: dict[str, int] = field(init=False)
     _fan_outs: dict[str, list[str]] = field(init=False)
+    #: How many members each fan-out has, where that is known.
+    _sizes: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
         resolved = self.plan.resolved()
         self.attempts_max = {name: node.attempts_max or 1 for name, node in resolved.items()}
         self._fan_outs = {one.name: [] for one in self.plan.nodes if one.for_each is not None}
+        self._sizes = {
+            one.name: len(one.for_each.over)
+            for one in self.plan.nodes
+            if one.for_each is not None and not isinstance(one.for_each.over, str)
+        }
         self.nodes = {one.name: NodeView(one.name, one.name) for one in self.plan.nodes}
         for record in self.kept:
             self._keep(record)
@@ -111,6 +118,8 @@ class RunModel:
             case NodeStarted():
                 one.state, one.attempt = NodeState.RUNNING, event.attempt
                 one.began, one.ended, one.again_at, one.said = at, None, None, ""
+                if event.members:
+                    self._sizes[one.node] = event.members
                 self.failed.pop(one.id, None)
             case AttemptFailed():
                 one.ended, one.fault = at, one_line(event.message)
@@ -177,8 +186,15 @@ class RunModel:
             # What is left is a fan-out over nothing, which is done without a word.
 
     def counts(self) -> Counter[NodeState]:
-        """Return how many nodes there are in each state."""
-        return Counter(one.state for one in self.rows())
+        """Return how many nodes there are in each state; members that never began wait."""
+        counts = Counter(one.state for one in self.rows())
+        if self.end != "done":
+            counts[NodeState.WAITING] += sum(self._unseen(name) for name in self._fan_outs)
+        return +counts
+
+    def _unseen(self, fan_out: str) -> int:
+        """Return how many members of a fan-out have no row; before the first, its node has one."""
+        return max(0, self._sizes.get(fan_out, 0) - max(1, len(self._fan_outs[fan_out])))
 
     def waits_for(self, one: NodeView) -> str:
         """Say what a node that did not start yet waits for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import dataclass
 from datetime import datetime
@@ -89,7 +90,7 @@ def logs(options: Namespace, pause: Callable[[float], object] = time.sleep) -> i
         of_node = "" if options.node is None else f" of node `{options.node}`"
         return state.nothing(
             f"No lines{of_node} in plan `{options.plan}`",
-            f"Run `cleveragents status {options.plan}` to see what happened",
+            f"Run `cleveragents status {shlex.quote(options.plan)}` to see what happened",
         )
     return 0
 

@@ -83,7 +83,7 @@ class TestShow:
             tracker.reserve("0.5", Scopes(plan="p\x1b[2J")).settle("0.02")
             store.write(lambda tx: tx.event("note", {"at": 1, "text": "x"}, at=NOON_S))
         reserved, settled, note = terminal.run("audit", "show").out.splitlines()
-        keys = "keys day:2026-11-15 month:2026-11 plan:p [2J"
+        keys = r"keys day:2026-11-15 month:2026-11 plan:p\x1b[2J"
         assert reserved.startswith(
             f"     1  2026-11-15 12:00:00+00:00  money.reserved      held 0.50 USD  {keys}"
         )

@@ -38,7 +38,7 @@ def test_one_line_is_told_with_everything(terminal, here):
     here.store.write(lambda tx: tx.execute(insert, (source,)))
     answer = terminal.run("blame", f"{FILE}:3")
     head, *facts = answer.out.splitlines()
-    assert head == "3  a [2Jnn"
+    assert head == r"3  a\x1b[2Jnn"
     told = {line.split()[0]: line.split(maxsplit=1)[1] for line in facts}
     assert told.pop("applied").endswith(f" by {here.applied.id}")
     assert told == {

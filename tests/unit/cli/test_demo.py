@@ -2,129 +2,202 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
-import threading
+import subprocess
+import sys
+import tempfile
+from collections import Counter
 
 import pytest
 
+from cleveragents.cli import demo_run, output
 from cleveragents.cli import demo_world as world
 from cleveragents.cli.demo import Interrupt
+from cleveragents.cli.demo_books import Books, _starts, books_of
 from cleveragents.cli.demo_run import DemoRun
 from cleveragents.cli.main import main
-from cleveragents.domain.context_request import ContextRequest
+from cleveragents.cli.stored_plans import Told
 from cleveragents.domain.errors import SetupError
 from cleveragents.domain.money import Money
-from cleveragents.domain.stop_signal import StopSignal
+from cleveragents.infrastructure.plan_files import load_plan
 
 
-def test_demo_ends_with_balanced_books(capsys):
-    assert main(["demo", "--actors", "8", "--json"]) == 0
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """A folder for temporary files that nobody else uses."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_demo_survives_a_kill_and_a_budget_and_tells_the_truth(temporary, capsys):
+    assert main(["demo", "--actors", "10", "--json"]) == 0
     shown = capsys.readouterr()
     report = json.loads(shown.out)
-    assert all(report["checks"].values())
-    assert report["spent_pico_usd"] > 0
-    assert report["breaker"] == {"pauses": 2, "probes": 2}
+    assert all(report["checks"].values()), report["checks"]
+    assert len(report["checks"]) == 10
+    assert report["ran_again"] == 0
+    assert 0 < report["killed"]["done"] < report["nodes"] == 10 + 3
+    assert report["editors"] == report["actors"] == 10
+    assert 1 < report["at_once"] <= world.AT_ONCE
+    assert report["errors"]["plan.check_failed"] == 1
     assert sum(report["errors"].values()) == sum(report["decisions"].values())
-    assert set(report["changes"]) == {f"actor-{number:02}" for number in range(8)}
-    assert "strategy `sick-index` is back" in shown.err
+    assert report["diff"].count("+    return sum(prices)") == 10
+    told = [line for line in shown.err.splitlines() if line.startswith("$ ")]
+    assert [line.split()[2] for line in told if "--budget" not in line] == (
+        ["run", "resume", "diff", "apply", "undo", "verify"]
+    )
+    assert "killed with SIGKILL: " in shown.err
+    assert list(temporary.iterdir()) == []
 
 
-def test_demo_shows_the_diff_and_then_the_books(capsys):
-    assert main(["demo", "--actors", "2", "--budget-usd-max", "5"]) == 0
+def test_kept_demo_has_the_numbers_that_it_printed_in_its_store(temporary, capsys, monkeypatch):
+    """And it needs neither overlays nor bubblewrap, nor what the user has set for other work."""
+    monkeypatch.setenv("CLEVERAGENTS_SANDBOX_KIND", "worktree")
+    monkeypatch.setenv("CLEVERAGENTS_CONFINEMENT", "off")
+    monkeypatch.setenv("CLEVERAGENTS_STORE", str(temporary / "mine.db"))
+    monkeypatch.setenv("GIT_DIR", str(temporary / "mine.git"))
+    assert main(["demo", "--actors", "8", "--keep"]) == 0
     text = capsys.readouterr().out
-    assert text.index("diff --git a/shop/part_00.py") < text.index("spent ")
-    assert "refused      0 calls" in text
-    assert "✓ spend equals the sum of the bills" in text
+    (folder,) = temporary.iterdir()
+    root = folder / "shop"
+    books = books_of(root, world.SHARED)
+    assert f"kept       {root}" in text
+    assert f"plan       {books.plan_id}: {books.nodes} nodes, {books.most_at_once} at once" in text
+    assert f"{books.spent} of {books.limit}" in text
+    assert f"refused    {books.errors['plan.budget']} calls" in text
+    assert re.search(r"ran again  0 of \d+ finished nodes", text)
+    assert "✗" not in text
+    assert books.state == "reverted"
 
 
-def test_demo_without_money_makes_no_call(capsys):
-    assert main(["demo", "--actors", "2", "--budget-usd-max", "0", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert (report["spent_pico_usd"], report["calls_refused"], report["diff"]) == (0, 2, "")
+def test_demo_that_does_not_hold_ends_with_1(capsys, monkeypatch):
+    killed = {"done": 1, "to_merge": 0, "cut_off": 0}
+    counts = {"errors": {}, "decisions": {}, "killed": killed, "checks": {"all is well": False}}
+    names = "plan nodes at_once ran_again spent_at_stop budget spent budget_raised"
+    names += " calls_refused editors seconds"
+    monkeypatch.setattr(DemoRun, "run", lambda _: dict.fromkeys(names.split(), 0) | counts)
+    assert main(["demo"]) == 1
+    text = capsys.readouterr().out
+    assert "✗ all is well" in text
+    assert "errors     none" in text
 
 
-def test_demo_that_does_not_balance_ends_with_1(capsys, monkeypatch):
-    monkeypatch.setattr(DemoRun, "_applies", lambda *_: False)
-    assert main(["demo", "--actors", "1"]) == 1
-    assert "✗ the applied diff gives what the actors wrote" in capsys.readouterr().out
+def test_demo_with_money_left_is_resumed_once(tmp_path, monkeypatch):
+    run = DemoRun(tmp_path, 8, lambda _: None, Interrupt())
+    commands = []
+
+    def command(_: DemoRun, *words: str, kill_after: int | None = None) -> int:
+        commands.append((words[0], kill_after))
+        return 0
+
+    monkeypatch.setattr(DemoRun, "_command", command)
+    monkeypatch.setattr(demo_run, "books_of", lambda *_: books(done=11, nodes=11))
+    run._play_plan()
+    assert commands == [("run", 4), ("resume", None)]
+    assert not run.checks["the plan was killed in its middle"]
 
 
-def test_interrupted_demo_stops_its_actors_and_removes_its_repository(monkeypatch, capsys):
-    """The signal comes while an actor is in the middle of its work."""
-    seen = []
-    act = DemoRun._act
+def test_check_fails_when_a_finished_node_ran_again(tmp_path, monkeypatch):
+    run = DemoRun(tmp_path, 8, lambda _: None, Interrupt())
+    monkeypatch.setattr(DemoRun, "_command", lambda *_, **__: 0)
+    monkeypatch.setattr(demo_run, "books_of", lambda *_: books(again=2, spent=Money.of(2)))
+    run._play_plan()
+    assert not run.checks["2 of 5 finished nodes ran again"]
+    assert not run.checks["no budget was exceeded"]
 
-    def interrupted(run: DemoRun, *arguments: object) -> None:
-        seen.append(run.root)
-        os.kill(os.getpid(), signal.SIGINT)
-        act(run, *arguments)
 
-    monkeypatch.setattr(DemoRun, "_act", interrupted)
+def books(**changed: object) -> Books:
+    usual = {
+        "plan_id": "p-1",
+        "state": "done",
+        "nodes": 11,
+        "done": 5,
+        "to_merge": 0,
+        "cut_off": 0,
+        "again": 0,
+        "most_at_once": 8,
+        "spent": Money(0),
+        "limit": Money.of(1),
+        "errors": Counter(),
+        "decisions": Counter(),
+        "editors": 8,
+    }
+    return Books(**(usual | changed))
+
+
+def test_start_of_a_node_that_was_done_is_counted():
+    def told(kind: str, *names: str) -> Told:
+        nodes = [{"node": name, "attempt": 1, "actor": "a"} for name in names]
+        return Told(1, 0.0, f"node.{kind}", None, {"nodes": nodes})
+
+    before = [told("started", "a", "b"), told("done", "a"), told("interrupted", "b")]
+    assert _starts("p-1", [*before, told("started", "b")]) == (0, 2)
+    assert _starts("p-1", [*before, told("started", "b", "a")]) == (1, 2)
+
+
+def test_interrupt_in_the_middle_of_the_plan_leaves_nothing_behind(temporary, monkeypatch, capsys):
+    talk = output.talk
+
+    def interrupted(text: str) -> None:
+        talk(text)
+        if text.startswith("plan p-"):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(output, "talk", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        main(["demo", "--actors", "1"])
+        main(["demo", "--keep"])
     assert "nothing else was made" in capsys.readouterr().err
-    assert not seen[0].exists()
+    assert list(temporary.iterdir()) == []
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_interrupt_before_a_process_began_reaches_it():
+    interrupt = Interrupt()
+    interrupt.ask()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        interrupt.pass_on_to(child)
+        assert child.wait(timeout=10) != 0
+
+
+def test_error_in_the_middle_ends_the_process_that_runs(tmp_path):
+    started = []
+
+    def go_through(run: DemoRun) -> None:
+        with run._started("init", "--schema", stderr=subprocess.DEVNULL) as process:
+            started.append(process)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        go_through(DemoRun(tmp_path, 8, lambda _: None, Interrupt()))
+    assert started[0].returncode is not None
 
 
 def test_what_fails_because_of_an_interrupt_is_an_interrupt(monkeypatch):
     """In a terminal Ctrl-C reaches git too, which then fails by itself."""
 
     def dying(run: DemoRun) -> None:
-        run.interrupt.is_asked = True
+        run.interrupt.ask()
         raise OSError("git was interrupted")
 
     monkeypatch.setattr(DemoRun, "run", dying)
     with pytest.raises(KeyboardInterrupt):
-        main(["demo", "--actors", "1"])
+        main(["demo"])
 
 
-def test_stopped_actor_ends_its_turns(tmp_path):
-    run = DemoRun(tmp_path / "shop", 2, 7, Money.of(5), lambda _: None, Interrupt())
-    run.stop.stop()
-    report = run.run()
-    assert sum(report["changes"].values()) <= 2
+def test_what_fails_without_an_interrupt_is_told(monkeypatch, temporary, capsys):
+    monkeypatch.setenv("PATH", str(temporary))
+    assert main(["demo"]) == SetupError.exit_code
+    assert "error[CA1006]: The demo needs `git`" in capsys.readouterr().err
 
 
-def test_actor_gives_up_after_its_last_attempt(tmp_path, monkeypatch):
-    def always_empty(*_: object) -> world.Answer:
-        return world.Answer("", world.Usage(output_tokens=1))
-
-    monkeypatch.setattr(world.ScriptedModel, "call", always_empty)
-    said: list[str] = []
-    report = DemoRun(tmp_path / "shop", 1, 7, Money.of(5), said.append, Interrupt()).run()
-    assert all(report["checks"].values())
-    assert any("stopped" in line for line in said)
-
-
-def test_missing_git_is_a_set_up_error(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SetupError, match="needs `git`") as caught:
-        world.git(tmp_path, "status")
-    assert caught.value.code == "CA1006"
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_same_seed_gives_the_same_script(seed):
-    def script() -> list[str]:
-        model = world.ScriptedModel(seed, 3)
-        ready = threading.Event()
-        ready.set()
-        told = []
-        for turn in [0, 0, 1, 1, 2, 2]:
-            try:
-                told.append(repr(model.call(turn, 10, ready)))
-            except (world.ScriptedFailure, OSError) as error:
-                told.append(repr(error))
-        return told
-
-    assert script() == script()
-
-
-def test_sick_index_finds_first_lines_once_it_is_well(tmp_path):
-    (tmp_path / "a.py").write_text("first\nsecond\n")
-    index, request = world.SickIndex(), ContextRequest("x", tmp_path, ("a.py",))
-    with pytest.raises(OSError, match="cannot be read"):
-        list(index.find(request, StopSignal()))
-    index.well.set()
-    assert [one.text for one in index.find(request, StopSignal())] == ["first"]
+@pytest.mark.parametrize("actors", [8, 64])
+def test_plan_of_the_demo_keeps_every_rule(tmp_path, actors):
+    """Its budget is enough for every call once, and for no two of them twice."""
+    path = tmp_path / "plan.yaml"
+    path.write_text(world.plan_text(actors), encoding="utf-8")
+    plan = load_plan(str(path)).plan
+    assert plan.budget is not None
+    assert plan.budget.max_usd == world.budget_of(actors)
+    last_call = Money((actors - 1) * world.BILL.pico) + world.BOUND
+    assert last_call <= plan.budget.max_usd < last_call + world.BILL + world.BILL

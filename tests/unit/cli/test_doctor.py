@@ -62,3 +62,9 @@ def test_this_machine_works_and_nothing_is_left(terminal, tmp_path):
     before = sorted(tmp_path.rglob("*"))
     assert terminal.run("doctor").code == 0
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_where_nothing_was_ever_run_there_is_nothing_to_clean(terminal):
+    answer = terminal.run("doctor", "--clean")
+    assert answer.code == 0
+    assert "Nothing to clean yet" in answer.err

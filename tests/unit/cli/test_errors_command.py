@@ -55,7 +55,7 @@ def test_message_is_one_short_line_that_cannot_steer_the_terminal(terminal):
         fail(store, "red \x1b[31m\nand then " + "x" * 100)
         fail(store, "", exception_type="KeyError")
     _, long, short, *_ = terminal.run("errors").out.splitlines()
-    assert long.endswith("red  [31m and then " + "x" * 40 + "…")
+    assert long.endswith(r"red \x1b[31m and then " + "x" * 40 + "…")
     assert short.endswith("-      unknown       1  nothing  KeyError")
 
 

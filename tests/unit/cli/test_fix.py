@@ -8,13 +8,15 @@ import sys
 import pytest
 
 from cleveragents.cli import fix as fix_command
-from cleveragents.cli.fix_run import Checked, FixerResult, FixRun
+from cleveragents.cli.fix_check import Checked
+from cleveragents.cli.fix_run import FixerResult, FixRun
 from cleveragents.cli.fix_view import TalkView
-from cleveragents.domain.errors import SandboxError
+from cleveragents.domain.errors import SetupError
 from cleveragents.infrastructure.sandbox import confinement
 from unit.cli.fix_world import FixWorld
 
-APPEND = "echo {} >> {}"
+#: A fixer finds nothing to do in what it made itself.
+APPEND = "grep -qs {0} {1} || echo {0} >> {1}"
 
 
 @pytest.fixture
@@ -88,7 +90,10 @@ def test_a_dry_run_applies_nothing_and_asks_nobody(world, person):
 
 def test_two_fixers_of_one_place_both_get_in(world):
     """Whoever comes second works again on what the first made of it."""
-    add = 'printf "%s {}\\n" "$(cat a.txt)" > a.txt.new && mv a.txt.new a.txt'
+    add = (
+        "grep -q {0} a.txt || "
+        'printf "%s {0}\\n" "$(cat a.txt)" > a.txt.new && mv a.txt.new a.txt 2>&-; true'
+    )
     world.tools(black=add.format("black"), isort=add.format("isort"))
     world.write("a.txt", "start\n")
     answer = world.run("fix", "--yes")
@@ -96,14 +101,87 @@ def test_two_fixers_of_one_place_both_get_in(world):
     assert sorted(world.read("a.txt").split()) == ["black", "isort", "start"]
 
 
-def test_a_check_that_is_red_already_is_said_so_and_is_no_gate(world):
+@pytest.mark.parametrize(
+    ("check", "says"),
+    [
+        ("sh -c 'echo broken; exit 1'", "red before and after: broken"),
+        ("no-such-check", "not run: "),
+    ],
+    ids=["red", "gone"],
+)
+def test_what_no_check_can_judge_is_not_applied_without_a_person(world, check, says):
     world.tools(black=APPEND.format("tidy", "a.txt"))
-    answer = world.run("fix", "--yes", "--check", "sh -c 'echo broken; exit 1'")
-    assert answer.code == 0
-    assert "warning: The check is red already, before any fixer: broken" in answer.err
-    assert "check  red before and after: broken" in answer.err
+    answer = world.run("fix", "--yes", "--check", check)
+    assert answer.code == 5
+    assert "a.txt" not in world.files
+    assert f"check  {says}" in answer.err
+    assert "so nothing can be called checked" in answer.err
     assert "check passes" not in answer.err
+    assert "Run `cleveragents fix --yes --no-check` to apply it unchecked" in answer.err
+    assert world.run("fix", "--yes", "--no-check").code == 0
     assert world.read("a.txt") == "tidy\n"
+
+
+def test_a_check_that_is_found_and_cannot_run_does_not_let_anything_pass(world):
+    world.tools(black=APPEND.format("tidy", "a.txt"))
+    world.write("tests/conftest.py", "")
+    answer = world.run("fix", "--yes", "--json")
+    assert answer.code == 5
+    assert json.loads(answer.out.splitlines()[-1])["unjudged"] is True
+    assert "a.txt" not in world.files
+
+
+def test_a_check_that_the_fixers_turn_green_lets_them_pass(world):
+    world.tools(black=APPEND.format("tidy", "a.txt"))
+    answer = world.run("fix", "--yes", "--check", "test -e a.txt")
+    assert answer.code == 0
+    assert "check  passes  (checked 2 times)" in answer.err
+    assert world.read("a.txt") == "tidy\n"
+
+
+def test_all_that_fixers_make_is_checked_once(world):
+    """A check for each would cost more than the fixers themselves."""
+    names = ("black", "isort", "autoflake", "yapf")
+    world.tools(**{name: APPEND.format(name, f"{name}.txt") for name in names})
+    answer = world.run("fix", "--yes", "--json", "--check", "true")
+    end = json.loads(answer.out.splitlines()[-1])
+    assert (end["checks"], end["rounds"], end["settled"]) == (2, 2, True)
+    assert all(world.read(f"{name}.txt") == f"{name}\n" for name in names)
+
+
+def test_a_fixer_that_has_work_only_after_another_one_gets_it_done(world):
+    """As a formatter does after a codemod."""
+    world.tools(black="grep -qs new a.txt && echo tidy > a.txt; true", isort="")
+    world.tool("isort", "grep -q old a.txt && echo new > a.txt; true")
+    world.write("a.txt", "old\n")
+    answer = world.run("fix", "--yes", "--check", "true")
+    assert answer.code == 0
+    assert world.read("a.txt") == "tidy\n"
+    assert re.search(r"✓ black .* 1 file  round 2, on what others made", answer.err)
+
+
+def test_fixers_that_undo_each_other_end_and_are_told_so(world):
+    swap = "grep -q {0} a.txt && echo {1} > a.txt; true"
+    world.tools(black=swap.format("one", "two"), isort=swap.format("two", "one"))
+    world.write("a.txt", "one\n")
+    answer = world.run("fix", "--check", "true")
+    assert "warning: Fixers still undo each other's work after 3 rounds" in answer.err
+
+
+def test_fixers_in_each_others_way_take_turns_in_the_next_round(world):
+    """Each wants to add to one place that a third made."""
+    add = "if test -e a.txt && ! grep -q {0} a.txt; then echo {0} >> a.txt; fi"
+    world.tools(black=add.format("b"), isort=add.format("i"), yapf=APPEND.format("y", "a.txt"))
+    answer = world.run("fix", "--yes")
+    assert sorted(world.read("a.txt").split()) == ["b", "i", "y"]
+    assert answer.code == 0
+
+
+def test_a_fixer_that_fails_on_what_others_made_is_told(world):
+    world.tools(black="! test -e a.txt", isort=APPEND.format("x", "a.txt"))
+    answer = world.run("fix", "--no-check")
+    assert answer.code == 1
+    assert re.search(r"✗ black .* failed in round 2: .*exit code 1", answer.err)
 
 
 def test_what_fails_in_addition_is_noticed_although_the_check_was_red(world):
@@ -134,7 +212,7 @@ def test_a_check_that_cannot_run_is_never_green(world, check):
 
 
 def test_a_check_that_takes_too_long_is_red(world, monkeypatch):
-    monkeypatch.setattr("cleveragents.cli.fix_run._CHECK_S_MAX", 0.2)
+    monkeypatch.setattr("cleveragents.cli.fix_check._CHECK_S_MAX", 0.2)
     world.tools(black="true")
     answer = world.run("fix", "--check", "sleep 60")
     assert "red already, before any fixer: it reached its limit of time" in answer.err
@@ -154,7 +232,6 @@ def test_the_tests_of_python_look_at_the_sandbox_and_not_at_the_tree(world):
     world.write("src/old", "")
     world.write("tests/conftest.py", "")
     answer = world.run("fix")
-    assert re.search(r"✓ black .* 1 file  check passes", answer.err)
     assert "check  passes" in answer.err
 
 
@@ -216,8 +293,8 @@ def test_records_tell_all_that_lines_tell(world):
     records = {one["kind"]: one for one in map(json.loads, answer.out.splitlines())}
     assert records["found"]["why"] == "pyproject.toml [tool.black]"
     assert records["found_check"]["why"] == "as given"
-    assert (records["check"]["when"], records["check"]["exit_code"]) == ("before", 0)
-    assert (records["fixer"]["state"], records["fixer"]["is_checked"]) == ("merged", True)
+    assert (records["check"]["when"], records["check"]["exit_code"]) == ("after", 0)
+    assert records["fixer"]["state"] == "merged"
     assert records["file"]["path"] == "a.txt"
     assert (records["fix"]["files"], records["fix"]["check"]) == (1, "passes")
     assert records["fix"]["applied"].startswith("a-")
@@ -304,6 +381,6 @@ def test_settings_of_sandboxes_and_confinement_are_obeyed(world, monkeypatch):
     world.tools(isort=APPEND.format("sorted", "a.txt"))
     with fix_command.opened_workspace() as workspace:
         workspace.begin("p")
-        with pytest.raises(SandboxError) as caught, workspace.attempt("p", "n") as attempt:
+        with pytest.raises(SetupError) as caught, workspace.attempt("p", "n") as attempt:
             attempt.run("true")
     assert caught.value.code == "CA5006"

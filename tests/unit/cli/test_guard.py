@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import shlex
 import sys
 
 import pytest
@@ -12,6 +13,7 @@ from cleveragents.cli import guard as guard_command
 from cleveragents.cli import output
 from cleveragents.cli.guarded_bench import GuardedBench
 from cleveragents.domain.command import Command
+from cleveragents.infrastructure.sandbox import confinement
 from unit.cli.fix_world import FixWorld
 
 BILL = '{"type":"result","total_cost_usd":0.42,"usage":{"input_tokens":5,"output_tokens":7}}'
@@ -214,6 +216,41 @@ def test_an_interrupt_before_the_program_began_has_nothing_to_keep(world, monkey
     with pytest.raises(KeyboardInterrupt):
         guard(world, "true")
     assert "interrupted: nothing was changed" in capfd.readouterr().err
+
+
+@pytest.fixture
+def without_bubblewrap(monkeypatch):
+    monkeypatch.setattr(confinement, "probe_bubblewrap", lambda: "`bwrap` is not installed")
+
+
+@pytest.mark.usefixtures("without_bubblewrap")
+@pytest.mark.parametrize("setting", ["auto", "required"])
+def test_where_nothing_confines_it_the_program_is_not_started(world, monkeypatch, setting):
+    monkeypatch.setenv("CLEVERAGENTS_CONFINEMENT", setting)
+    answer = guard(world, f"touch {world.root}/new")
+    assert answer.code == 3
+    assert "error[CA5006]: The program cannot be kept away from your files here" in answer.err
+    assert "Install bubblewrap" in answer.err
+    assert "new" not in world.files
+    way_out = re.search(r"run `cleveragents (guard .*)`", answer.err).group(1)
+    assert world.run(*shlex.split(way_out)).code == 0
+    assert "new" in world.files
+
+
+@pytest.mark.usefixtures("without_bubblewrap")
+def test_who_wants_it_unconfined_is_warned_and_its_work_still_waits(world):
+    answer = guard(world, "echo two >> a.txt", "--unconfined")
+    assert answer.code == 0
+    assert "warning[CA5006]: The program runs unconfined, by `--unconfined`" in answer.err
+    assert "Kept 1 file" in answer.err
+    assert world.read("a.txt") == "one\n"
+
+
+def test_setting_that_confines_nothing_is_obeyed_with_a_warning(world, monkeypatch):
+    monkeypatch.setenv("CLEVERAGENTS_CONFINEMENT", "off")
+    answer = guard(world, "true")
+    assert answer.code == 0
+    assert "unconfined, by the setting `confinement = off`" in answer.err
 
 
 class Inner:

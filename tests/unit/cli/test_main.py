@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from cleveragents import __version__
-from cleveragents.cli import failure, main
+from cleveragents.cli import failure, log_file, main
 from cleveragents.cli.main import run
 
 
@@ -96,30 +96,37 @@ def test_report_that_cannot_be_written_is_said(capsys, home):
 def test_reports_are_kept_in_the_state_folder_of_the_user(monkeypatch, home):
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", str(home))
-    assert failure.log_folder() == home / ".local" / "state" / "cleveragents" / "log"
+    assert log_file.log_folder() == home / ".local" / "state" / "cleveragents" / "log"
 
 
-def test_interrupt_ends_with_130(monkeypatch):
-    def interrupted(_: object) -> int:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("cleveragents.cli.settings.show_settings", interrupted)
-    assert ends_with(monkeypatch, "settings") == 130
+def test_interrupt_ends_with_130():
+    """In a process of its own, for it may leave at once."""
+    program = (
+        "from cleveragents.cli import main, settings\n"
+        "def interrupted(_): raise KeyboardInterrupt\n"
+        "settings.show_settings = interrupted\n"
+        "main.run()"
+    )
+    done = subprocess.run([sys.executable, "-c", program, "settings"], check=False)
+    assert done.returncode == 130
 
 
 def test_error_without_facts_or_hint_is_one_line(capsys):
     assert main.main(["demo", "--actors", "257"]) == 2
-    assert capsys.readouterr().err == ("error[CA1005]: `--actors` must be 1 to 256, got 257\n")
+    assert capsys.readouterr().err == ("error[CA1005]: `--actors` must be 8 to 64, got 257\n")
 
 
-def test_character_that_the_terminal_cannot_show_does_not_end_the_work():
+def test_character_that_the_terminal_cannot_show_does_not_end_the_work(tmp_path):
+    plan = "goal: Greet\nnodes: {greet: {actor: {scripted: [{print: hello}]}}}\n"
+    (tmp_path / "plan.yaml").write_text(plan, encoding="utf-8")
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(
-        [sys.executable, "-m", "cleveragents", "demo", "--actors", "1"],
+        [sys.executable, "-m", "cleveragents", "run", "plan.yaml"],
+        cwd=tmp_path,
         env=environment,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert r"\u2713 spend equals the sum of the bills" in done.stdout
+    assert r"\u2713 greet" in done.stderr

@@ -200,7 +200,9 @@ def test_logs_show_what_actors_told_also_of_one_node(tree):
         '  b: {needs: [a], actor: {scripted: [{print: "two\\e[2J"}, {fail: x, attempts: 1}]}}\n'
     )
     assert re.fullmatch(
-        r"\d\d:\d\d:\d\d  a  one\n\d\d:\d\d:\d\d  b  two \[2J\n\d\d:\d\d:\d\d  b \(2\)  two \[2J\n",
+        r"\d\d:\d\d:\d\d  a  one\n"
+        r"\d\d:\d\d:\d\d  b  two\\x1b\[2J\n"
+        r"\d\d:\d\d:\d\d  b \(2\)  two\\x1b\[2J\n",
         tree.run("logs", tree.plan_id).out,
     )
     assert [

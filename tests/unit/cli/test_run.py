@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import signal
 
 import pytest
@@ -60,6 +62,23 @@ def test_run_with_yes_applies_the_changes(tree):
     assert tree.run("list", "--json").records[0]["state"] == "applied"
     assert tree.run("undo").code == 0
     assert tree.run("list", "--json").records[0]["state"] == "reverted"
+
+
+@pytest.mark.parametrize("flags", [(), ("--yes",)], ids=["look", "apply"])
+def test_run_tells_once_of_links_that_lead_out_and_of_what_was_left_out(tree, flags):
+    answer = tree.run_plan(
+        """
+goal: try
+nodes:
+  - name: one
+    actor: {command: "ln -s /etc out; git init -q own; touch own/file", shell: true}
+""",
+        *flags,
+    )
+    assert answer.code == 0
+    assert answer.err.count("warning[CA4110]: 1 link leads out of the tree") == 1
+    assert answer.err.count("  out  leads to /etc\n") == 1
+    assert answer.err.count("  own  It belongs to another git repository\n") == 1
 
 
 def test_run_that_may_not_apply_only_tells_how(tree):
@@ -139,6 +158,16 @@ def test_node_that_wants_a_person_ends_with_the_code_for_a_choice(tree):
     )
     assert tree.run_plan(text).code == 5
     assert tree.run_plan(text, "--json").records[-1]["exit_code"] == 5
+
+
+def test_node_that_used_up_its_own_budget_goes_on_as_the_hint_says(tree):
+    text = TWO.replace("{spend: 0.25}", "{spend: 0.25}, {spend: 0.25}")
+    answer = tree.run_plan(text, "--set", "nodes.two.budget.max_usd=0.30")
+    assert answer.code == 4
+    budget, resume = re.findall("`cleveragents ([^`]+)`", answer.err.splitlines()[-1])
+    assert tree.run(*shlex.split(resume)).code == 4
+    assert tree.run(*shlex.split(budget)).code == 0
+    assert tree.run(*shlex.split(resume)).code == 0
 
 
 def test_budget_that_is_used_up_stops_the_run_and_more_lets_it_go_on(tree):

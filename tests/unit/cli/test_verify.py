@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import re
 import shutil
 
 import pytest
 
 from cleveragents.domain.budget import Scopes
 from cleveragents.infrastructure.durable_cost_tracker import DurableCostTracker
+from unit.cli.plankit import PlanTree
 from unit.infrastructure.changes.worlds import PLAN, text, world
 
 
@@ -104,3 +106,27 @@ def test_no_store_holds_nothing_and_is_not_made(terminal):
     assert (answer.code, answer.out) == (0, "")
     assert answer.err.startswith("Nothing to verify yet\n")
     assert not terminal.path.parent.exists()
+
+
+def test_work_of_dead_processes_is_counted_and_can_be_collected(tmp_path, monkeypatch, capsys):
+    """What a killed run left in its sandbox is no loss, but it is not in the books yet."""
+    tree = PlanTree(tmp_path, monkeypatch, capsys)
+    process = tree.start(
+        "goal: g\nnodes:\n  slow: {actor: {command: [sh, -c, 'echo x > made; sleep 60']}}\n"
+    )
+    tree.wait_until(lambda: any(tmp_path.glob(".cleveragents/sandboxes/*/*/**/made")))
+    process.kill()
+    process.communicate()
+    answer = tree.run("verify")
+    assert answer.code == 0
+    assert "uncollected 1" in answer.out
+    assert "warning[CA5003]: 1 sandbox of a dead process holds work" in answer.err
+    assert "Run `cleveragents doctor --clean` to put it there" in answer.err
+    cleaned = tree.run("doctor", "--clean")
+    assert cleaned.code == 0
+    assert "Collected 1 sandbox of dead processes" in cleaned.err
+    shown = re.search(r"Run `cleveragents (changes show [^`]+)`", cleaned.err).group(1)
+    assert "slow" in tree.run(*shown.split()).out
+    after = tree.run("verify")
+    assert ("uncollected 0" in after.out, after.err) == (True, "")
+    assert tree.run("doctor", "--clean", "--json").out == ""

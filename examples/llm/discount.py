@@ -1,0 +1,5 @@
+"""The discounts of a shop."""
+
+
+def discounted(price, percent):
+    return price - percent
