@@ -43,9 +43,11 @@ def tests(session: nox.Session) -> None:
     session.install(*group("tests"), ".")
     session.run("coverage", "erase")
     pytest = ("pytest", "-q", "-n", "2", *A_TEST_THAT_HANGS)
-    session.run("coverage", "run", "-m", *pytest, "tests/unit", "tests/tidy", *session.posargs)
-    # Races and kills show nothing that is not covered, and a tracer would change their timing.
-    session.run(*pytest, "tests/stress", "tests/crash", *session.posargs)
+    traced = ("-m", "not long", "tests/unit", "tests/tidy")
+    session.run("coverage", "run", "-m", *pytest, *traced, *session.posargs)
+    # Races, kills and journeys show nothing that is not covered; a tracer would change their time.
+    untraced = ("-m", "long", "tests/unit", "tests/stress", "tests/crash")
+    session.run(*pytest, *untraced, *session.posargs)
     session.run("coverage", "run", "-m", "behave", "--format=progress", "--no-summary")
     session.run(
         "coverage", "run", "-m", "robot", "--outputdir=results", "--console=dotted", "robot"

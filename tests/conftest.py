@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +20,19 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark races and kills as long: they show nothing that is not covered."""
+    for item in items:
+        if {"stress", "crash"} & set(Path(item.path).parts):
+            item.add_marker(pytest.mark.long)
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector thousands of tests that live to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

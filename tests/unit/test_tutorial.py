@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)

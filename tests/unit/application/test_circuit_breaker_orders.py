@@ -19,6 +19,8 @@ import pytest
 
 from cleveragents.application.services.circuit_breaker import CircuitBreaker, CircuitState
 
+pytestmark = pytest.mark.long
+
 NAME = "grep"
 THRESHOLD, PAUSE_S, LEASE_S = 3, 10.0, 10.0
 #: One tick ends the first pause or a lease; a doubled pause needs both ticks.

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from contextvars import Context
 
+import pytest
+
 from cleveragents.application.memory_changesets import InMemoryChangesetStore
 from cleveragents.application.services.plan_execution_context import PlanExecutionContext
 from cleveragents.domain.changeset import ChangeEntry
 from cleveragents.domain.errors import PlanError
+
+pytestmark = pytest.mark.long
 
 ENTRIES = [ChangeEntry.create(f"{number}.py", "", at=0.0) for number in range(3)]
 

@@ -13,6 +13,8 @@ from unit.cli.agentkit import READ, RIGHT, RIGHTED, WRONG, agent_tree, plan_file
 
 pytest.importorskip("pydantic_ai")
 
+pytestmark = pytest.mark.long
+
 
 def test_agent_reads_errs_is_told_and_puts_it_right(tmp_path):
     with agent_tree(tmp_path, READ, WRONG, "Done", RIGHTED, "Now it is right") as tree:

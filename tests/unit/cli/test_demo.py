@@ -30,6 +30,7 @@ def temporary(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.long
 def test_demo_survives_a_kill_and_a_budget_and_tells_the_truth(temporary, capsys):
     assert main(["demo", "--actors", "10", "--json"]) == 0
     shown = capsys.readouterr()
@@ -51,6 +52,7 @@ def test_demo_survives_a_kill_and_a_budget_and_tells_the_truth(temporary, capsys
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.long
 def test_kept_demo_has_the_numbers_that_it_printed_in_its_store(temporary, capsys, monkeypatch):
     """And it needs neither overlays nor bubblewrap, nor what the user has set for other work."""
     monkeypatch.setenv("CLEVERAGENTS_SANDBOX_KIND", "worktree")

@@ -9,6 +9,8 @@ import pytest
 from cleveragents.cli.demo_llm import SCRIPT
 from cleveragents.cli.main import main
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def temporary(tmp_path, monkeypatch):

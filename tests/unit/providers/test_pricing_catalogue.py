@@ -19,6 +19,8 @@ from cleveragents.domain.usage import PART_OF, USAGE_FIELDS, Usage
 from cleveragents.providers import pricing
 from cleveragents.providers.pricing import PriceTable
 
+pytestmark = pytest.mark.long
+
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 BATCH = {"processing": "batch"}
 THEIR_NAMES = {

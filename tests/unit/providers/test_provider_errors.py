@@ -40,6 +40,8 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.google import GoogleProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
+pytestmark = pytest.mark.long
+
 DOCS = Path(__file__).parents[3] / "docs"
 PROTOCOLS = ("openai-chat", "openai-responses", "openai-compatible", "anthropic", "google")
 RETRY_AFTER_S = 7.0

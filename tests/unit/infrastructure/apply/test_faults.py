@@ -22,6 +22,8 @@ from unit.infrastructure.apply.forest import (
     targets,
 )
 
+pytestmark = pytest.mark.long
+
 ERRNOS = (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EIO)
 
 
