@@ -274,7 +274,7 @@ def test_an_end_before_the_start_leaves_nothing_behind():
         pass
     assert not connections._thread.is_alive()
     with pytest.raises(SandboxError):
-        connections.tools("box", StopSignal())
+        connections.call("box", "add", {"a": 1}, StopSignal())
 
 
 @pytest.fixture
