@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import threading
 from pathlib import Path
@@ -14,6 +15,10 @@ from hypothesis import settings
 # A deadline for one example would measure how busy the machine is.
 settings.register_profile("cleveragents", deadline=None)
 settings.load_profile("cleveragents")
+
+# Rules are covered in this process; behave and Robot cover the installed command.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
 
 # Whoever starts the tests in the background has interrupts ignored; tests send them on purpose.
 signal.signal(signal.SIGINT, signal.default_int_handler)

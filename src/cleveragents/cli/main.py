@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cleveragents.cli.grammar import parser
@@ -38,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run() -> None:
     """Entry point of the installed commands `cleveragents` and `clever`."""
+    _open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that cannot show a character must not end the work.
@@ -51,6 +53,17 @@ def run() -> None:
 
         leave(code)
     sys.exit(code)
+
+
+def _open_missing_streams() -> None:
+    """Put nothing in the place of streams that were closed, as service managers may do.
+
+    The next file that is opened would take their number, and programs would read or write it.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            nothing = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115  # to the end
+            setattr(sys, name, nothing)
 
 
 def _exit_code_of(options: Namespace) -> int:

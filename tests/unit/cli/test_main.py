@@ -116,6 +116,20 @@ def test_error_without_facts_or_hint_is_one_line(capsys):
     assert capsys.readouterr().err == ("error[CA1005]: `--actors` must be 8 to 64, got 257\n")
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_work_is_done_although_a_standard_stream_is_closed(tmp_path, closed):
+    """No file of ours may take its number: the command would read or write that file."""
+    actor = "{command: [sh, -c, 'cat; echo told; echo told >&2; echo made > made']}"
+    plan = f"goal: Greet\nnodes: {{greet: {{actor: {actor}}}}}\n"
+    (tmp_path / "plan.yaml").write_text(plan, encoding="utf-8")
+    line = f"exec {sys.executable} -m cleveragents run plan.yaml --yes {closed}"
+    done = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "made").read_text() == "made\n"
+    verified = [sys.executable, "-m", "cleveragents", "verify"]
+    assert subprocess.run(verified, cwd=tmp_path, capture_output=True, check=False).returncode == 0
+
+
 def test_character_that_the_terminal_cannot_show_does_not_end_the_work(tmp_path):
     plan = "goal: Greet\nnodes: {greet: {actor: {scripted: [{print: hello}]}}}\n"
     (tmp_path / "plan.yaml").write_text(plan, encoding="utf-8")
