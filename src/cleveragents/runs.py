@@ -31,7 +31,7 @@ from cleveragents.infrastructure.plan_journal import SqliteRunJournal
 from cleveragents.infrastructure.purses import TrackerPurses
 from cleveragents.infrastructure.sqlite_conversations import SqliteConversations
 from cleveragents.infrastructure.sqlite_errors import SqliteErrorJournal
-from cleveragents.infrastructure.sqlite_tool_journal import SqliteToolJournal
+from cleveragents.infrastructure.tool_journal import StoredToolJournal
 from cleveragents.providers.pricing import PriceTable
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class Runs:
                 prices=given.prices or PriceTable(),
                 errors=self.errors,
                 conversations=SqliteConversations(store),
-                tools=llm_tools(SqliteToolJournal(store), root),
+                tools=llm_tools(StoredToolJournal(store), root),
                 breaker=given.breaker or CircuitBreaker(),
                 limiter=given.limiter or RateLimiter(),
                 root=root,
