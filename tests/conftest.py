@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import signal
+import tempfile
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,13 +14,20 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-# A deadline for one example would measure how busy the machine is.
-settings.register_profile("cleveragents", deadline=None)
+# A deadline for one example would measure how busy the machine is. Every run tries other examples,
+# and `nox -s properties` a thousand of each.
+EXAMPLES = int(os.environ.get("CLEVERAGENTS_EXAMPLES", "25"))
+settings.register_profile("cleveragents", deadline=None, max_examples=EXAMPLES)
 settings.load_profile("cleveragents")
 
 # Rules are covered in this process; behave and Robot cover the installed command.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
+
+# Nothing of a test may come from, or go to, the code index of the user.
+_caches = tempfile.TemporaryDirectory(prefix="cleveragents-tests-")
+atexit.register(_caches.cleanup)
+os.environ["XDG_CACHE_HOME"] = _caches.name
 
 # Whoever starts the tests in the background has interrupts ignored; tests send them on purpose.
 signal.signal(signal.SIGINT, signal.default_int_handler)

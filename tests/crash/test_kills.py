@@ -18,7 +18,7 @@ from cleveragents.testing import FrozenClock
 from crash.harness import FOLDER, Told, check, kill_after, start
 
 #: `nox -s crash` sets it to 1,000.
-KILLS = int(os.environ.get("CLEVERAGENTS_KILLS", "50"))
+KILLS = int(os.environ.get("CLEVERAGENTS_KILLS", "20"))
 
 
 def test_nothing_acknowledged_is_lost_in_random_kills(tmp_path):

@@ -22,7 +22,7 @@ from crash.harness import FOLDER, kill_after
 from crash.plan_runner_process import COST, EDITORS, PLAN_ID, POINTS, WORKERS, plant, the_plan
 
 #: `nox -s crash` sets it to 1,000.
-KILLS = min(int(os.environ.get("CLEVERAGENTS_KILLS", "25")), 200)
+KILLS = min(int(os.environ.get("CLEVERAGENTS_KILLS", "10")), 200)
 
 
 def start(root, *words):

@@ -203,13 +203,13 @@ def test_half_a_secret_at_the_search_limit_goes_too():
 )
 def test_a_hostile_text_is_searched_in_linear_time(piece):
     text = piece * (SEARCHED_CHARS_MAX // len(piece))
-    started_s = time.perf_counter()
+    started_s = time.thread_time()
     redact(text)
-    assert time.perf_counter() - started_s < 2.0
+    assert time.thread_time() - started_s < 2.0
 
 
 def test_quotes_that_never_close_are_searched_in_linear_time():
     text = "".join("('token'," + "\\" * count + "'" for count in range(350, 0, -1))
-    started_s = time.perf_counter()
+    started_s = time.thread_time()
     redact(text)
-    assert time.perf_counter() - started_s < 1.0
+    assert time.thread_time() - started_s < 1.0
