@@ -1,0 +1,23 @@
+"""Compare and swap in two steps that are not one: the swap overwrites what came in between."""
+
+from __future__ import annotations
+
+
+class OptimisticCounter:
+    def __init__(self, value: int = 0) -> None:
+        self._value = value
+
+    def _compare_and_swap(self, old: int, new: int) -> bool:
+        if self._value != old:
+            return False
+        self._value = new
+        return True
+
+    def add(self, amount: int = 1) -> int:
+        while True:
+            old = self._value
+            if self._compare_and_swap(old, old + amount):
+                return old + amount
+
+    def get(self) -> int:
+        return self._value

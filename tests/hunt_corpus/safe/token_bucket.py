@@ -1,0 +1,35 @@
+"""Refill, test and take are one step; the helper is only called under the lock."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+
+class TokenBucket:
+    """Rate limiter: `rate` tokens a second, at most `capacity` of them."""
+
+    def __init__(self, capacity: int = 1, rate: float = 0.0) -> None:
+        self.capacity = capacity
+        self.rate = rate
+        self._tokens = float(capacity)
+        self._updated = time.monotonic()
+        self._lock = threading.Lock()
+
+    def _refill(self) -> None:
+        now = time.monotonic()
+        self._tokens = min(self.capacity, self._tokens + (now - self._updated) * self.rate)
+        self._updated = now
+
+    def try_acquire(self, tokens: int = 1) -> bool:
+        with self._lock:
+            self._refill()
+            if self._tokens >= tokens:
+                self._tokens -= tokens
+                return True
+            return False
+
+    @property
+    def available(self) -> float:
+        with self._lock:
+            return self._tokens
