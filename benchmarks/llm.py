@@ -1,32 +1,41 @@
 """What our layer adds to a request of a model that answers at once.
 
-A request of ours is let through, admitted by the budget, sent, kept durably with its bill, and
-paid; all of it is in a store on the disk before the answer is used. The peer is pydantic-ai alone:
-the same class, stream and server, and nothing kept. The model is our loopback server in a process
-of its own, which answers at once; pydantic-ai's `FunctionModel`, which needs no wire, shows what
-our layer costs by itself. Contestants take turns in one run; of each, the median round counts.
-Real models take seconds to answer: there the same milliseconds are a thousandth.
+**The yardstick is pydantic-ai as its users have it:** an `Agent` with the same tools and a limit
+of usage, whose answer is streamed. **The overhead is what our layer takes beyond pydantic-ai's
+bare model request**, the part of it that we use, too: the same class, settings, messages, tools,
+server and stream, in one loop, with nothing around it. All that is ours counts as overhead: the
+way to the loop's thread and back, the bound of the prompt, the rate limit, gate and breaker, the
+promise of money, which is on the disk before the request is sent, and the answer, which is kept
+and paid in a store before it is used. `overhead / yardstick` is to be at most 5 %, in time on the
+wall and of the processor, for a first question and for one after a long conversation.
+
+The model is our loopback server in a process of its own. Contestants take turns; each round gives
+a share, and the median of the shares counts. Real models take seconds to answer: there the same
+parts of a millisecond are a ten-thousandth.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from pydantic_ai import Agent, Tool
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.messages import (
+    ModelMessage,
     ModelRequest,
     ModelResponse,
     SystemPromptPart,
@@ -34,19 +43,22 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models import ModelRequestParameters
-from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.usage import RequestUsage, UsageLimits
 
 from _yardstick import Goals
 from cleveragents.actors.llm.building import llm_tools
 from cleveragents.actors.llm.model_calls import ModelCalls
-from cleveragents.actors.llm.parts import Line, LlmParts
-from cleveragents.actors.llm.talk import Talk
+from cleveragents.actors.llm.parts import LlmParts
+from cleveragents.actors.llm.talk import Talk, written
+from cleveragents.actors.llm.tool_calls import ToolCalls
 from cleveragents.actors.tool_journal import MemoryToolJournal
 from cleveragents.application.attempts import AttemptContext, Payer
+from cleveragents.application.conversations import Turn
 from cleveragents.application.services.error_recovery_service import ErrorRecoveryService
 from cleveragents.domain.budget import Limit
+from cleveragents.domain.money import Money
 from cleveragents.domain.plan import LlmActor, Node
 from cleveragents.domain.stop_signal import StopSignal
 from cleveragents.domain.usage import Usage
@@ -56,6 +68,8 @@ from cleveragents.infrastructure.sqlite_conversations import SqliteConversations
 from cleveragents.infrastructure.store import Store
 from cleveragents.providers.model_access.call import Answer, Call
 from cleveragents.providers.model_access.line import ModelLine
+from cleveragents.providers.model_access.token_bound import digest_of, stamp
+from cleveragents.providers.model_access.weights import Weights
 from cleveragents.providers.pricing import PriceTable
 
 if TYPE_CHECKING:
@@ -63,29 +77,39 @@ if TYPE_CHECKING:
 
     from pydantic_ai.models import Model
     from pydantic_ai.settings import ModelSettings
+    from pydantic_ai.tools import ToolDefinition
 
 MODEL: Final = "openai:gpt-5.2"
 SYSTEM: Final = "You are one of several engineers. " * 40
 TASK: Final = "Say what this code does. " * 80
-REQUESTS: Final = 64
-ROUNDS: Final = 7
-AT_ONCE: Final = (1, 16)
-COMMITS: Final = 3
+TOLD: Final = "Now look at the next function. " * 20
+REPLY: Final = "It adds two numbers."
+TOKENS_MAX: Final = 500
+REQUESTS: Final = 32
+ROUNDS: Final = 9
+#: How many exchanges were before the question, and how many conversations go on at once.
+SCENES: Final = ((0, 1), (0, 16), (8, 1), (8, 16))
 GOAL_PERCENT: Final = 5.0
 #: A call has an end, ours and theirs: pydantic-ai watches over that in its own time.
 SETTINGS: Final[ModelSettings] = {
-    "max_tokens": 500,
+    "max_tokens": TOKENS_MAX,
     "timeout": 600.0,
     "request_timeout": 600.0,
     "max_retries": 0,
 }
-_SERVER: Final = """\
+_SERVER: Final = f"""\
 import sys
 from cleveragents.testing import ModelServer
-with ModelServer(lambda asked: "It adds two numbers.") as server:
+with ModelServer(lambda asked: {REPLY!r}) as server:
     print(server.openai_url, flush=True)
     sys.stdin.read()
 """
+_NO_BENCH: Any = None
+YARDSTICK: Final = "pydantic-ai, Agent.run_stream"
+BARE: Final = "pydantic-ai, bare request"
+OURS: Final = "ours, all of it"
+
+Work: TypeAlias = "Callable[[], None]"
 
 
 @contextmanager
@@ -98,24 +122,135 @@ def served() -> Iterator[str]:
         yield process.stdout.readline().strip()
 
 
-def messages() -> list[Any]:
-    """Return what is asked."""
-    return [ModelRequest(parts=[SystemPromptPart(SYSTEM), UserPromptPart(TASK)])]
+@dataclass(frozen=True)
+class Exchange:
+    """A question and its answer, before the one that is measured."""
+
+    request: ModelRequest
+    response: ModelResponse
 
 
-class FunctionLine:
-    """A line to a function: the same layer above, and no wire below."""
+def said(depth: int, tools: tuple[ToolDefinition, ...], url: str) -> list[Exchange]:
+    """Return a conversation so far, each answer marked as our line marks it."""
+    found: list[Exchange] = []
+    for number in range(depth):
+        request = ModelRequest(parts=asked(number))
+        messages = [*flat(found), request]
+        call = Scene([], 1, tools, url).call(messages)
+        usage = RequestUsage(input_tokens=800 + 100 * number, output_tokens=6)
+        response = ModelResponse(parts=[TextPart(REPLY)], usage=usage, model_name="gpt-5.2")
+        found.append(Exchange(request, stamp(response, digest_of(call))))
+    return found
 
-    def __init__(self) -> None:
-        self._model = FunctionModel(lambda *_: ModelResponse(parts=[TextPart("It adds.")]))
+
+def asked(number: int) -> list[Any]:
+    """Return what is new in a question."""
+    return [UserPromptPart(TOLD)] if number else [SystemPromptPart(SYSTEM), UserPromptPart(TASK)]
+
+
+def flat(exchanges: list[Exchange]) -> list[ModelMessage]:
+    """Return all messages of a conversation."""
+    return [one for exchange in exchanges for one in (exchange.request, exchange.response)]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What all contestants do: so many questions, after the same words, with the same tools."""
+
+    before: list[Exchange]
+    at_once: int
+    tools: tuple[ToolDefinition, ...]
+    url: str
+
+    def messages(self) -> list[ModelMessage]:
+        """Return all that is sent."""
+        return [*flat(self.before), ModelRequest(parts=asked(len(self.before)))]
+
+    def call(self, messages: list[ModelMessage], weights: Weights | None = None) -> Call:
+        """Return a question of ours."""
+        return Call(
+            model=MODEL,
+            messages=messages,
+            tools=self.tools,
+            tokens_max=TOKENS_MAX,
+            base_url=self.url,
+            weights=weights or Weights(),
+        )
+
+
+# -- pydantic-ai ---------------------------------------------------------------------------
+
+
+async def _tool(**_: object) -> str:
+    return "never called here"
+
+
+def agent(model: Model[Any], scene: Scene, loop: asyncio.AbstractEventLoop) -> Work:
+    """Return an agent, as the documents of pydantic-ai show it."""
+    tools = [
+        Tool.from_schema(_tool, one.name, one.description, one.parameters_json_schema)
+        for one in scene.tools
+    ]
+    asks: Agent[None, str] = Agent(
+        model, system_prompt=SYSTEM, tools=tools, model_settings=SETTINGS
+    )
+    limits = UsageLimits(request_limit=50, total_tokens_limit=10_000_000)
+    history = flat(scene.before) or None
+    task = TOLD if scene.before else TASK
+
+    async def one() -> None:
+        async with asks.run_stream(task, message_history=history, usage_limits=limits) as result:
+            assert await result.get_output() == REPLY
+
+    return in_loop(one, scene, loop)
+
+
+def bare(model: Model[Any], scene: Scene, loop: asyncio.AbstractEventLoop) -> Work:
+    """Return the request that an agent makes, and ours, with nothing around it."""
+    parameters = ModelRequestParameters(function_tools=list(scene.tools))
+
+    async def one() -> None:
+        async with model_request_stream(
+            model,
+            scene.messages(),
+            model_settings=SETTINGS,
+            model_request_parameters=parameters,
+            instrument=False,
+        ) as stream:
+            async for _ in stream:
+                pass
+        assert stream.get().parts
+
+    return in_loop(one, scene, loop)
+
+
+def in_loop(one: Callable[[], Any], scene: Scene, loop: asyncio.AbstractEventLoop) -> Work:
+    """Return so many at once in one loop, as users of pydantic-ai have it."""
+
+    async def some() -> None:
+        for _ in range(REQUESTS // scene.at_once):
+            await one()
+
+    async def everything() -> None:
+        await asyncio.gather(*(some() for _ in range(scene.at_once)))
+
+    return lambda: loop.run_until_complete(everything())
+
+
+# -- ours ----------------------------------------------------------------------------------
+
+
+class EchoLine:
+    """A line to nowhere: all of our layer but the way to a model."""
 
     def check(self, model: str, base_url: str | None = None) -> None:
         """Let every model be asked."""
 
     def request(self, call: Any, *, stop: Any = None, on_text: Any = None) -> Answer:  # noqa: ARG002  # as the protocol
-        """Call the function in a loop of this thread."""
-        response = asyncio.run(self._model.request(call.messages, None, ModelRequestParameters()))
-        return Answer(response, Usage(input_tokens=800, output_tokens=4))
+        """Answer at once."""
+        usage = RequestUsage(input_tokens=800, output_tokens=6)
+        response = ModelResponse(parts=[TextPart(REPLY)], usage=usage, model_name="gpt-5.2")
+        return Answer(stamp(response, digest_of(call)), Usage(input_tokens=800, output_tokens=6))
 
 
 @dataclass(frozen=True)
@@ -125,37 +260,62 @@ class Desk:
     parts: LlmParts
     store: Store
     attempt: AttemptContext
+    scene: Scene
     names: Iterator[int]
     talks: deque[Talk]
 
     def prepare(self) -> None:
-        """Begin the conversations of one round: that is once for a node, and not for a request."""
-        for _ in range(REQUESTS):
-            self.talks.append(
-                Talk(self.parts.conversations.open("p-1", f"n{next(self.names)}", "d"))
-            )
+        """Begin the conversations of one round, up to the question that is measured."""
+        while len(self.talks) < REQUESTS:
+            self.talks.append(self._talk(f"n{next(self.names)}"))
 
     def ask(self) -> None:
         """Ask one question: let through, admitted, sent, kept and paid."""
-        talk = self.talks.popleft()
-        talk.begin(SYSTEM, TASK)
         value = self.attempt.node.actor
         assert isinstance(value, LlmActor), "the node asks a model"
-        ModelCalls(self.parts, self.attempt, value, (), [MODEL]).ask(talk)
+        talk = self.talks.popleft()
+        ModelCalls(self.parts, self.attempt, value, self.scene.tools, [MODEL]).ask(talk)
         assert talk.last is not None, "it was answered"
 
     def commit(self) -> None:
-        """Do what the disk has to do for one question: promise, keep and pay."""
-        for _ in range(COMMITS):
-            self.store.write(lambda tx: tx.event("bench", {"text": TASK}, at=0.0))
+        """Do what the disk has to do for one question: one write that waits, one that does not."""
+        body = {"text": TASK}
+        self.store.write(lambda tx: tx.event("bench", {}, at=0.0))
+        self.store.write(lambda tx: tx.event("bench", body, at=0.0), sync=False)
+
+    def _talk(self, node: str) -> Talk:
+        talk = Talk(self.parts.conversations.open("p-1", node, "d"))
+        for number, one in enumerate(self.scene.before):
+            self._say(talk, number)
+            turn = Turn(
+                number=number + 1,
+                attempt=1,
+                model=MODEL,
+                request=written(one.request),
+                response=written(one.response),
+                usage=Usage(),
+                cost=Money(0),
+            )
+            self.parts.conversations.keep(talk.id, turn)
+            talk.heard(turn, one.response)
+        self._say(talk, len(self.scene.before))
+        if self.scene.before:
+            # The question before this one has weighed all that it sent.
+            digest_of(self.scene.call(talk.messages()[:-2], talk.weights))
+        return talk
+
+    @staticmethod
+    def _say(talk: Talk, number: int) -> None:
+        if number:
+            talk.tell(TOLD)
+        else:
+            talk.begin(SYSTEM, TASK)
 
 
-_NO_BENCH: Any = None
-
-
-def desk(opened: ExitStack, folder: Path, line: Line, base_url: str | None) -> Desk:
+def desk(opened: ExitStack, folder: Path, line: Any, scene: Scene) -> Desk:
     """Return our layer on a new store."""
-    store = opened.enter_context(Store(folder / f"{type(line).__name__}.db"))
+    folder.mkdir()
+    store = opened.enter_context(Store(folder / "state.db"))
     tracker = opened.enter_context(DurableCostTracker(store))
     tracker.set_limit(Limit("plan", 1000, name="p-1"))
     parts = LlmParts(
@@ -165,8 +325,7 @@ def desk(opened: ExitStack, folder: Path, line: Line, base_url: str | None) -> D
         conversations=SqliteConversations(store),
         tools=llm_tools(MemoryToolJournal(), folder),
     )
-    value = LlmActor(MODEL, TASK, base_url=base_url, tokens_max=500)
-    payer = Payer(plan_id="p-1", node="n", actor="llm")
+    value = LlmActor(MODEL, TASK, base_url=scene.url, tokens_max=TOKENS_MAX)
     attempt = AttemptContext(
         plan_id="p-1",
         goal="g",
@@ -175,121 +334,118 @@ def desk(opened: ExitStack, folder: Path, line: Line, base_url: str | None) -> D
         attempt=1,
         inputs={},
         bench=_NO_BENCH,
-        purse=TrackerPurses(tracker).open(payer, lambda _: None),
+        purse=TrackerPurses(tracker).open(
+            Payer(plan_id="p-1", node="n", actor="llm"), lambda _: None
+        ),
         stop=StopSignal(),
         log=lambda _: None,
     )
-    return Desk(parts, store, attempt, itertools.count(), deque())
+    return Desk(parts, store, attempt, scene, itertools.count(), deque())
 
 
-def prepare(*desks: Desk) -> None:
-    """Let each desk have a conversation for every request of a round."""
-    for one in desks:
-        if not one.talks:
-            one.prepare()
+def line_alone(line: ModelLine, scene: Scene) -> Callable[[], object]:
+    """Return our line, with nothing around it."""
+    return lambda: line.request(scene.call(scene.messages()))
 
 
-def bare(line: ModelLine, url: str) -> None:
-    """Ask by our line, with nothing around it."""
-    line.request(Call(model=MODEL, messages=messages(), tokens_max=500, base_url=url))
+def in_threads(ask: Callable[[], object], scene: Scene, threads: ThreadPoolExecutor) -> Work:
+    """Return so many at once in threads, as the runner has them."""
 
-
-def peer(model: Model[Any], at_once: int, loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
-    """Return pydantic-ai alone, as its users have it: so many requests at once in one loop."""
-
-    async def one() -> None:
-        async with model_request_stream(
-            model, messages(), model_settings=SETTINGS, instrument=False
-        ) as stream:
-            async for _ in stream:
-                pass
-        assert stream.get().parts
-
-    async def some(count: int) -> None:
-        for _ in range(count):
-            await one()
-
-    async def everything() -> None:
-        await asyncio.gather(*(some(REQUESTS // at_once) for _ in range(at_once)))
-
-    return lambda: loop.run_until_complete(everything())
-
-
-def in_threads(ask: Callable[[], object], at_once: int) -> Callable[[], None]:
-    """Return ours: so many threads at once, as the runner has them."""
-
-    def some() -> None:
-        for _ in range(REQUESTS // at_once):
+    def some(_: int) -> None:
+        for _ in range(REQUESTS // scene.at_once):
             ask()
 
     def everything() -> None:
-        threads = [threading.Thread(target=some) for _ in range(at_once)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        list(threads.map(some, range(scene.at_once)))
 
     return everything
 
 
-def measured(
-    contestants: dict[str, Callable[[], None]], prepare: Callable[[], None]
-) -> dict[str, tuple[float, float]]:
-    """Return the median wall and CPU milliseconds of a request, contestants in turns."""
-    rounds: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
-    for _ in range(ROUNDS):
+# -- measuring -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one request took in one round: milliseconds on the wall, and of the processor."""
+
+    wall: float
+    cpu: float
+
+
+def measured(contestants: dict[str, Work], prepare: list[Work]) -> dict[str, list[Round]]:
+    """Return the rounds of each contestant; all take turns, and the first round warms up."""
+    rounds: dict[str, list[Round]] = {name: [] for name in contestants}
+    for number in range(ROUNDS + 1):
         for name, work in contestants.items():
-            prepare()
+            for one in prepare:
+                one()
+            gc.collect()
             wall, cpu = time.perf_counter(), time.process_time()
             work()
-            spent = (time.perf_counter() - wall, time.process_time() - cpu)
-            rounds[name].append((spent[0] * 1e3 / REQUESTS, spent[1] * 1e3 / REQUESTS))
-    return {
-        name: (
-            statistics.median(wall for wall, _ in found),
-            statistics.median(cpu for _, cpu in found),
+            cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+            if number:
+                rounds[name].append(Round(wall * 1e3 / REQUESTS, cpu * 1e3 / REQUESTS))
+    return rounds
+
+
+def percent(rounds: dict[str, list[Round]], what: str) -> float:
+    """Return the overhead as a share of the yardstick: the median of the rounds."""
+    return statistics.median(
+        100 * (getattr(ours, what) - getattr(least, what)) / getattr(yardstick, what)
+        for ours, least, yardstick in zip(
+            rounds[OURS], rounds[BARE], rounds[YARDSTICK], strict=True
         )
-        for name, found in rounds.items()
-    }
+    )
+
+
+def play(goals: Goals, folder: Path, depth: int, at_once: int) -> None:
+    """Measure one scene and judge."""
+    with ExitStack() as opened:
+        url = opened.enter_context(served())
+        loop = asyncio.new_event_loop()
+        opened.callback(loop.close)
+        opened.callback(lambda: loop.run_until_complete(loop.shutdown_asyncgens()))
+        threads = opened.enter_context(ThreadPoolExecutor(at_once))
+        line = opened.enter_context(ModelLine())
+        scene = Scene([], at_once, (), url)
+        first = desk(opened, folder / "tools", line, scene)
+        tools = ToolCalls(first.parts.tools, first.attempt).definitions()
+        scene = Scene(said(depth, tools, url), at_once, tools, url)
+        ours = desk(opened, folder / "ours", line, scene)
+        nowhere = desk(opened, folder / "nowhere", EchoLine(), scene)
+        model = OpenAIChatModel("gpt-5.2", provider=OpenAIProvider(base_url=url, api_key="none"))
+        rounds = measured(
+            {
+                YARDSTICK: agent(model, scene, loop),
+                BARE: bare(model, scene, loop),
+                OURS: in_threads(ours.ask, scene, threads),
+                "  our line alone": in_threads(line_alone(line, scene), scene, threads),
+                "  ours but the line": in_threads(nowhere.ask, scene, threads),
+                "  the two commits of ours": in_threads(ours.commit, scene, threads),
+            },
+            [ours.prepare, nowhere.prepare],
+        )
+    print(f"\n{at_once} at once, {depth} exchanges before   {'wall ms':>8} {'cpu ms':>8}")
+    for name, found in rounds.items():
+        wall, cpu = (statistics.median(getattr(one, what) for one in found) for what in _KINDS)
+        print(f"  {name:<32} {wall:>8.2f} {cpu:>8.2f}")
+    for what in _KINDS:
+        told = f"{what}: percent of the yardstick that ours adds to the bare request"
+        goals.at_most(told, percent(rounds, what), GOAL_PERCENT)
+
+
+_KINDS: Final = ("wall", "cpu")
 
 
 def main() -> None:
     """Measure and judge."""
     goals = Goals()
     os.environ["NO_PROXY"] = "127.0.0.1"
-    with ExitStack() as opened:
-        folder = Path(opened.enter_context(tempfile.TemporaryDirectory(dir=".")))
-        url = opened.enter_context(served())
-        loop = asyncio.new_event_loop()
-        opened.callback(loop.close)
-        opened.callback(lambda: loop.run_until_complete(loop.shutdown_asyncgens()))
-        line = opened.enter_context(ModelLine())
-        ours = desk(opened, folder, line, url)
-        by_function = desk(opened, folder, FunctionLine(), None)
-        model = OpenAIChatModel("gpt-5.2", provider=OpenAIProvider(base_url=url, api_key="none"))
-        print(f"{'at once':>7}  {'contestant':<28} {'wall ms':>8} {'cpu ms':>8}")
-        for at_once in AT_ONCE:
-            found = measured(
-                {
-                    "pydantic-ai, loopback": peer(model, at_once, loop),
-                    "our line alone, loopback": in_threads(lambda: bare(line, url), at_once),
-                    "ours, loopback": in_threads(ours.ask, at_once),
-                    "the commits of ours alone": in_threads(ours.commit, at_once),
-                    "ours, FunctionModel": in_threads(by_function.ask, at_once),
-                },
-                lambda: prepare(ours, by_function),
-            )
-            for name, (wall, cpu) in found.items():
-                print(f"{at_once:>7}  {name:<28} {wall:>8.2f} {cpu:>8.2f}")
-            walls = {name: wall for name, (wall, _) in found.items()}
-            theirs, mine = walls["pydantic-ai, loopback"], walls["ours, loopback"]
-            disk = walls["the commits of ours alone"]
-            print(f"{'':>7}  of what ours adds, the disk takes {disk:.2f} ms")
-            goals.at_most(
-                f"{at_once} at once: percent that ours adds to pydantic-ai's",
-                100 * (mine / theirs - 1),
-                GOAL_PERCENT,
-            )
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        for depth, at_once in SCENES:
+            place = Path(folder) / f"{depth}-{at_once}"
+            place.mkdir()
+            play(goals, place, depth, at_once)
     goals.finish()
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cleveragents.application.conversations import Conversation, not_the_next
 
 if TYPE_CHECKING:
+    from cleveragents.application.attempts import Held
     from cleveragents.application.conversations import Turn
 
 
@@ -35,15 +36,18 @@ class InMemoryConversations:
                 )
             return known
 
-    def keep(self, conversation_id: str, turn: Turn) -> None:
+    def keep(self, conversation_id: str, turn: Turn, held: Held | None = None) -> None:
         """Keep the next turn; CA6205 when it is not the next, or the conversation is over."""
         with self._lock:
             known = self._found_locked(conversation_id)
-            if known is not None and turn.number == len(known.turns) + 1:
+            is_next = known is not None and turn.number == len(known.turns) + 1
+            if known is not None and is_next:
                 grown = replace(known, turns=(*known.turns, turn))
                 self._open[known.plan_id, known.node] = grown
-                return
-        raise not_the_next(conversation_id, turn)
+        if not is_next:
+            raise not_the_next(conversation_id, turn)
+        if held is not None:
+            held.settle(turn.cost)
 
     def give_up(self, conversation_id: str) -> None:
         """End a conversation that nobody can go on with; ended already is fine."""

@@ -11,6 +11,7 @@ from cleveragents.actors.json_value import as_json
 from cleveragents.actors.line_log import LineLog
 from cleveragents.actors.usage_report import Bill, bills_in
 from cleveragents.application.attempts import ActorResult
+from cleveragents.application.services.run_result import ANEW
 from cleveragents.domain.command import Command, CommandLimits
 from cleveragents.domain.errors import SetupError
 from cleveragents.domain.money import Money
@@ -47,7 +48,8 @@ class CommandActor:
         finished = attempt.bench.run(command, stop=attempt.stop, on_output=log.take)
         log.end()
         facts = self._record(attempt, bills_in(finished.stdout))
-        raise_if_ended_early(command, finished, attempt.stop)
+        more_time = f"Raise `timeout_s` of node `{attempt.node.name}`: {ANEW}"
+        raise_if_ended_early(command, finished, attempt.stop, more_time=more_time)
         raise_if_failed(command, finished)
         output = captured(finished.stdout, attempt.node.outputs, of=f"`{command.argv[0]}`")
         return ActorResult(output, facts={"duration_s": round(finished.duration_s, 3), **facts})

@@ -19,13 +19,20 @@ _TAIL_CHARS_MAX: Final = 2_000
 _EXIT_TRY_LATER: Final = 75
 
 
-def raise_if_ended_early(command: Command, finished: Finished, stop: StopSignal) -> None:
-    """Raise CA5005 for a limit, and `Stopped` when it was asked to end."""
+def raise_if_ended_early(
+    command: Command, finished: Finished, stop: StopSignal, *, more_time: str | None = None
+) -> None:
+    """Raise CA5005 for a limit, and `Stopped` when it was asked to end.
+
+    `more_time` is the hint where it ran out of time.
+    """
     if finished.stopped == "cancelled":
         raise Stopped(stop.reason or "cancelled")
     if finished.stopped == "time":
         limit = f"{command.limits.time_s:g} s"
-        raise _early(command, finished, f"{limit} of time", ErrorCategory.TOOL_TIMEOUT)
+        early = _early(command, finished, f"{limit} of time", ErrorCategory.TOOL_TIMEOUT)
+        early.hint = more_time
+        raise early
     if finished.stopped == "output":
         limit = f"{command.limits.output_bytes_max} bytes of output"
         raise _early(command, finished, limit, ErrorCategory.TOOL_CRASH)
@@ -73,5 +80,4 @@ def _early(
             "duration_s": round(finished.duration_s, 3),
             "output": tail_of(finished),
         },
-        hint="Raise `timeout_s` of the node" if category == ErrorCategory.TOOL_TIMEOUT else None,
     )

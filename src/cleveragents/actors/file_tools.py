@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from cleveragents.actors.allowed_writes import refuse_forbidden
 from cleveragents.actors.exact_edit import edited
 from cleveragents.actors.tool import Parameter, Permission, Tool
 
@@ -93,6 +94,7 @@ def _printable(name: str) -> str:
 
 def _write(call: ToolCall) -> str:
     data = call["text"].encode("utf-8", "surrogateescape")
+    refuse_forbidden(call, call["path"])
     call.stop.raise_if_stopped()
     call.attempt.files.write(call["path"], data, tool_call=call.id)
     return f"Wrote {len(data)} bytes to `{call['path']}`"
@@ -100,6 +102,7 @@ def _write(call: ToolCall) -> str:
 
 def _edit(call: ToolCall) -> str:
     files, path = call.attempt.files, call["path"]
+    refuse_forbidden(call, path)
     before = files.read(path)
     after = edited(path, before, call["old"], call["new"], everywhere=call["everywhere"])
     call.stop.raise_if_stopped()

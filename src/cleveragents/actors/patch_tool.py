@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from cleveragents.actors.allowed_writes import refuse_forbidden
 from cleveragents.actors.exact_edit import misfit
 from cleveragents.actors.file_tools import TEXT_CHARS_MAX
 from cleveragents.actors.patch import FilePatch, patched, read_patch
@@ -118,6 +119,7 @@ def _apply(call: ToolCall) -> str:
     plan = _Plan(call.attempt.files)
     for patch in read_patch(call["patch"]):
         plan.add(patch)
+    refuse_forbidden(call, *plan.writes)
     call.stop.raise_if_stopped()
     plan.put(call.id)
     told = [f"moved `{old}` to `{new}`" for old, new in plan.moves]

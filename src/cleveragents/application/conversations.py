@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from cleveragents.domain.errors import PlanError
 
 if TYPE_CHECKING:
+    from cleveragents.application.attempts import Held
     from cleveragents.domain.money import Money
     from cleveragents.domain.usage import Usage
 
@@ -61,10 +62,12 @@ class Conversations(Protocol):
         """
         ...
 
-    def keep(self, conversation_id: str, turn: Turn) -> None:
+    def keep(self, conversation_id: str, turn: Turn, held: Held | None = None) -> None:
         """Keep the next turn; CA6205 when the conversation is over, or has a turn of this number.
 
         The number is a fence: of two processes that take themselves for the owner, one is refused.
+        With `held`, the money that is promised to it, the turn is paid: in the same step where
+        the books are kept in the same place, else right after it.
         """
         ...
 

@@ -6,6 +6,7 @@ import logging
 import os
 import secrets
 import threading
+from dataclasses import dataclass
 from datetime import UTC
 from typing import TYPE_CHECKING, Final, Self
 
@@ -55,6 +56,16 @@ class DurableReservation(Reservation):
     def scopes(self) -> tuple[str, ...]:
         """The keys of every scope the call is charged to, day and month included."""
         return self.keys
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """A bill that is to be put in place of a promise."""
+
+    store: Store
+    #: The write of that store, and what is to be done with its answer.
+    write: Callable[[Transaction], ledger.Posted]
+    done: Callable[[ledger.Posted], Outcome]
 
 
 class DurableCostTracker(CostTracker):
@@ -125,13 +136,23 @@ class DurableCostTracker(CostTracker):
         self, reservation: Reservation, actual: Amount, *, key: str | None = None
     ) -> Outcome:
         """Charge what a call really cost and give back the rest of its promise."""
-        pico = pico_of(actual)
+        settlement = self.settlement(reservation, actual, key=key)
+        return settlement.done(self._store.write(settlement.write))
+
+    def settlement(
+        self, reservation: Reservation, actual: Amount, *, key: str | None = None
+    ) -> Settlement:
+        """Return what `settle` does in two halves, for whoever writes more in the same step."""
         ours = _durable(reservation)
-        posted = self._store.write(ledger.settle(ours.id, pico, key, self._clock()))
-        self._adopt(ours, posted)
-        if posted.over:
-            self._tell([overrun(ours)])
-        return posted.outcome
+        write = ledger.settle(ours.id, pico_of(actual), key, self._clock())
+
+        def done(posted: ledger.Posted) -> Outcome:
+            self._adopt(ours, posted)
+            if posted.over:
+                self._tell([overrun(ours)])
+            return posted.outcome
+
+        return Settlement(self._store, write, done)
 
     def release(self, reservation: Reservation) -> Outcome:
         """Give a promise back: the call was not made, or it was not billed."""

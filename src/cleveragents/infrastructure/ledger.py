@@ -85,7 +85,10 @@ def reserve(
     """
 
     def write(tx: Transaction) -> BudgetExceeded | None:
-        for balance in balances(tx, promise.keys, limits_in(tx)):
+        limits = limits_in(tx)
+        kinds = {limit.kind for limit in limits if limit.hard}
+        capped = [key for key in promise.keys if key.partition(":")[0] in kinds]
+        for balance in balances(tx, capped, limits):
             taken = balance.spent.pico + balance.promised.pico + promise.pico
             if balance.limit is not None and taken > balance.limit.pico:
                 return refusal(balance, Money(promise.pico))
@@ -123,8 +126,7 @@ def settle(
         elsewhere = known.key if known is not None and known.reservation != reservation else None
         ended = promise
         if promise.state is not State.SETTLED:
-            ended = _end(tx, promise, State.SETTLED, effect.billed, at)
-            tx.execute("UPDATE reservations SET bill = ? WHERE id = ?", (elsewhere, reservation))
+            ended = _end(tx, replace(promise, bill=elsewhere), State.SETTLED, effect.billed, at)
         charged = effect.billed if known is None else known.billed + effect.raised
         notices = pass_thresholds(tx, known.keys if known else promise.keys, at)
         return Posted(effect.outcome, charged, ended, notices, effect.over)
@@ -295,8 +297,8 @@ def _end(tx: Transaction, promise: Promise, state: State, billed: int, at: float
     """Move a reservation to a state, putting a bill in place of what it holds by now."""
     held = -promise.pico if promise.state is State.OPEN else 0
     tx.execute(
-        "UPDATE reservations SET state = ?, billed = ? WHERE id = ?",
-        (state.value, billed, promise.id),
+        "UPDATE reservations SET state = ?, billed = ?, bill = ? WHERE id = ?",
+        (state.value, billed, promise.bill, promise.id),
     )
     spent = billed - promise.billed
     kind = f"money.{state.value}"

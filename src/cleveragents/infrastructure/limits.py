@@ -33,9 +33,9 @@ def limits_of(tx: Any) -> tuple[Limit, ...]:
 
 def limits_in(tx: Transaction) -> tuple[Limit, ...]:
     """Return the limits in force for all writes of a group, read once."""
-    limits: tuple[Limit, ...] | None = tx.memo.get("limits")
+    limits: tuple[Limit, ...] | None = tx.kept.get("limits")
     if limits is None:
-        limits = tx.memo["limits"] = limits_of(tx)
+        limits = tx.kept["limits"] = limits_of(tx)
     return limits
 
 
@@ -47,7 +47,7 @@ def set_limit(limit: Limit, at: float) -> Callable[[Transaction], None]:
             "INSERT OR REPLACE INTO limits VALUES (?, ?, ?, ?, ?)",
             (*_place(limit), limit.amount.pico, json.dumps(limit.warn_at)),
         )
-        tx.memo.clear()
+        tx.kept.pop("limits", None)
         about = {"amount": limit.amount.pico, "warn_at": limit.warn_at}
         tx.event("limit.set", {**_body(limit), **about}, at=at)
 
@@ -61,7 +61,7 @@ def remove_limit(limit: Limit, at: float) -> Callable[[Transaction], bool]:
         there = tx.execute(
             "DELETE FROM limits WHERE kind = ? AND name = ? AND hard = ?", _place(limit)
         ).rowcount
-        tx.memo.clear()
+        tx.kept.pop("limits", None)
         if there:
             tx.event("limit.removed", _body(limit), at=at)
         return there == 1

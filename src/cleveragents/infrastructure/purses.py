@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from cleveragents.domain.budget import Limit, Scopes, scope_key
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from cleveragents.application.attempts import Payer
     from cleveragents.domain.plan import Plan
     from cleveragents.domain.usage import Usage
+    from cleveragents.infrastructure.durable_cost_tracker import Settlement
+    from cleveragents.infrastructure.ledger import Posted
+    from cleveragents.infrastructure.store import Store
     from cleveragents.providers.cost_tracker import CostTracker
     from cleveragents.providers.reservation import Reservation
 
@@ -83,6 +87,8 @@ class TrackerPurse:
         self._tracker = tracker
         self._payer = payer
         self._on_spend = on_spend
+        # Of each model. Replaced as a whole; what two threads lose of each other is made again.
+        self._known: Mapping[str | None, Scopes] = {}
 
     def reserve(self, amount: Money | float, *, model: str | None = None) -> HeldMoney:
         """Promise money to a call, or refuse with BudgetExceeded before anything is spent."""
@@ -113,26 +119,35 @@ class TrackerPurse:
         if not isinstance(self._tracker, DurableCostTracker):
             return  # what lives in memory has no bills of dead processes
         found = self._tracker.find(reservation)
-        if found is not None and found.settle(amount) is not Outcome.REPEATED:
-            self._on_spend(Money.of(amount))
+        if found is not None:
+            # Where nobody knew the bill, its upper bound stands there and was told.
+            HeldMoney(found, self._on_spend).settle(amount)
 
     def _scopes(self, model: str | None) -> Scopes:
-        payer = self._payer
-        return Scopes(
-            plan=payer.plan_id,
-            session=payer.session,
-            actor=payer.actor,
-            model=model,
-            labels=(_label(payer.plan_id, payer.node),),
-        )
+        scopes = self._known.get(model)
+        if scopes is None:
+            payer = self._payer
+            scopes = Scopes(
+                plan=payer.plan_id,
+                session=payer.session,
+                actor=payer.actor,
+                model=model,
+                labels=(_label(payer.plan_id, payer.node),),
+            )
+            self._known = {**self._known, model: scopes}
+        return scopes
 
 
 class HeldMoney:
-    """Money that is promised to one call; a block that ends by an error keeps it charged."""
+    """Money that is promised to one call; a block that ends by an error keeps it charged.
+
+    `on_spend` hears by how much each step changed what is charged, for the one thread that calls.
+    """
 
     def __init__(self, reservation: Reservation, on_spend: Callable[[Money], object]) -> None:
         self._reservation = reservation
         self._on_spend = on_spend
+        self._told = reservation.charged
 
     @property
     def id(self) -> str | None:
@@ -143,16 +158,37 @@ class HeldMoney:
     def settle(self, amount: Money | float) -> object:
         """Charge what was billed, and give the rest back."""
         outcome = self._reservation.settle(amount)
-        self._on_spend(Money.of(amount))
+        self._tell()
         return outcome
+
+    def settlement(self, amount: Money | float, store: Store) -> Settlement | None:
+        """Return `settle` as a write of a store; None where the books are not in it."""
+        ours = self._reservation
+        if not isinstance(ours, DurableReservation) or not isinstance(
+            ours.tracker, DurableCostTracker
+        ):
+            return None
+        settled = ours.tracker.settlement(ours, amount)
+        if settled.store is not store:
+            return None
+
+        def done(posted: Posted) -> Outcome:
+            outcome = settled.done(posted)
+            self._tell()
+            return outcome
+
+        return replace(settled, done=done)
 
     def release(self) -> object:
         """Give it all back: nothing was billed."""
-        return self._reservation.release()
+        outcome = self._reservation.release()
+        self._tell()
+        return outcome
 
     def abandon(self) -> None:
         """Keep it charged as unconfirmed: nobody says what it cost."""
         self._reservation.abandon()
+        self._tell()
 
     def __enter__(self) -> Self:
         return self
@@ -166,6 +202,13 @@ class HeldMoney:
         # What was abandoned on purpose stays so: only an open promise ends with its block.
         if self._reservation.state is State.OPEN:
             self._reservation.__exit__(kind, error, trace)
+            self._tell()
+
+    def _tell(self) -> None:
+        change = self._reservation.charged - self._told
+        if change:
+            self._told += change
+            self._on_spend(change)
 
 
 def _more_for_the_plan(payer: Payer, needed: Money) -> str:

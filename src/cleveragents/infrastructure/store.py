@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import hashlib
 import json
+import os
 import sqlite3
 import threading
 from collections import deque
@@ -12,8 +13,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from cleveragents.domain.errors import RequestError, StoreError
+from cleveragents.infrastructure.savepoints import Raised, alone
 from cleveragents.infrastructure.schema import migrate
 from cleveragents.infrastructure.store_faults import explained
+from cleveragents.infrastructure.syncing import Syncing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -28,16 +31,26 @@ QUEUE_MAX: Final = 10_000
 GROUP_MAX: Final = 1_000
 _BUSY_S: Final = 10.0
 _JOIN_S: Final = 30.0
+_CHAIN: Final = "chain"
+
+# Made once: `json.dumps` would make one for each event.
+_body_json: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+# What a stranger's hand put into a row need not be JSON; then the hash differs, as it should.
+_row_json: Final = json.JSONEncoder(separators=(",", ":"), default=repr).encode
 
 
 class Transaction:
     """What a write may do: change projections by SQL, and append facts to the chained events."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, kept: dict[str, Any] | None = None) -> None:
         self._connection = connection
         #: What was read once for all writes of the group; whoever changes it, forgets it.
         self.memo: dict[str, Any] = {}
-        self._seq, self._hash = connection.execute("SELECT seq, hash FROM chain").fetchone()
+        #: The same, until another connection writes.
+        self.kept: dict[str, Any] = {} if kept is None else kept
+        end = self.kept.get(_CHAIN) or connection.execute("SELECT seq, hash FROM chain").fetchone()
+        self._seq, self._hash = end
+        self._began = self._seq
 
     def execute(self, sql: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
         """Run one statement inside the transaction."""
@@ -58,7 +71,7 @@ class Transaction:
     ) -> int:
         """Append a fact, chained to its predecessor by its hash; return its number."""
         seq, at = self._seq + 1, float(at)  # as SQLite gives it back, or the hash would differ
-        text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+        text = _body_json(body)
         digest = chained(self._hash, (seq, at, kind, plan, actor, text))
         self.execute(
             "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -76,27 +89,31 @@ class Transaction:
         """Go back to a savepoint."""
         self.execute("ROLLBACK TO write")
         self.memo.clear()
+        self.kept.clear()
         self._seq, self._hash = mark
 
-    def close_chain(self) -> None:
-        """Write where the chain ends, so that rows cut off its end are missed."""
-        self.execute("UPDATE chain SET seq = ?, hash = ?", (self._seq, self._hash))
+    def close_chain(self) -> bool:
+        """Write where the chain ends, so that rows cut off its end are missed; say if it grew."""
+        if self._seq == self._began:
+            return False
+        end = self.kept[_CHAIN] = (self._seq, self._hash)
+        self.execute("UPDATE chain SET seq = ?, hash = ?", end)
+        return True
 
 
 def chained(previous: bytes, row: tuple[Any, ...]) -> bytes:
     """Return the hash of an event row over its predecessor's."""
-    # What a stranger's hand put into a row need not be JSON; then the hash differs, as it should.
-    said = json.dumps(row, separators=(",", ":"), default=repr)
-    return hashlib.sha256(previous + said.encode("ascii")).digest()
+    return hashlib.sha256(previous + _row_json(row).encode("ascii")).digest()
 
 
 class Ticket(Generic[T]):
     """A write that was handed in; `result` waits for the commit that holds it."""
 
-    __slots__ = ("_error", "_finished", "_value", "write")
+    __slots__ = ("_error", "_finished", "_value", "sync", "write")
 
-    def __init__(self, write: Callable[[Transaction], T]) -> None:
+    def __init__(self, write: Callable[[Transaction], T], *, sync: bool = True) -> None:
         self.write = write
+        self.sync = sync
         self._value: T | None = None
         self._error: BaseException | None = None
         # A bare lock as a latch: held until the write is answered.
@@ -128,6 +145,10 @@ class Store:
 
     A caller is answered only after the commit that holds its write is on the disk,
     and callers that wait at the same time share one commit.
+    Whoever does not ask for the disk (`sync=False`) is answered after the commit: everybody sees
+    the write, and it survives the death of all processes; that of the machine it survives with
+    the next write that is synced, by whomever, and after `SYNC_S` without one. Writes reach the
+    disk in their order: if one is there, all before it are.
     A write that raises is undone alone; its neighbours in the group are not harmed.
     Reads take a connection of their own and never wait for the writer.
     Several processes may open one file: each has its own writer, and SQLite orders them.
@@ -146,10 +167,15 @@ class Store:
         self._queue_max = queue_max
         self._fault = fault or _no_fault
         self._connection = self._opened()
-        self._file = _identity(path)
+        self._name = str(path)
+        self._file = _identity(self._name)
         self._changed = threading.Condition()  # guards: _queue, _closing
         self._queue: deque[Ticket[Any]] = deque()
         self._closing = False
+        # Of the writer thread alone, all three: what is kept holds for one version of the file.
+        self._syncing = Syncing(self._connection, path)
+        self._kept: dict[str, Any] = {}
+        self._version: int | None = None
         self._readers_lock = threading.Lock()  # guards: _readers
         self._readers: list[sqlite3.Connection] | None = []
         # A daemon, so that a store that nobody closes does not keep the interpreter alive;
@@ -160,13 +186,13 @@ class Store:
 
     # -- writing ---------------------------------------------------------------------------
 
-    def write(self, write: Callable[[Transaction], T]) -> T:
-        """Do a write and return its value once it is durable."""
-        return self.submit(write).result()
+    def write(self, write: Callable[[Transaction], T], *, sync: bool = True) -> T:
+        """Do a write and return its value once it is durable; see `Store` about `sync`."""
+        return self.submit(write, sync=sync).result()
 
-    def submit(self, write: Callable[[Transaction], T]) -> Ticket[T]:
+    def submit(self, write: Callable[[Transaction], T], *, sync: bool = True) -> Ticket[T]:
         """Hand in a write without waiting for it; wait only while too many others wait."""
-        ticket: Ticket[T] = Ticket(write)
+        ticket: Ticket[T] = Ticket(write, sync=sync)
         with self._changed:
             self._changed.wait_for(lambda: self._closing or len(self._queue) < self._queue_max)
             if self._closing:
@@ -221,14 +247,19 @@ class Store:
 
     def _run(self) -> None:
         try:
-            while group := self._next_group():
-                self._commit(group)
+            while (group := self._next_group()) or self._syncing.due_in_s is not None:
+                if group:
+                    self._commit(group)
+                else:
+                    self._syncing.catch_up()
         finally:
             self._connection.close()
 
     def _next_group(self) -> list[Ticket[Any]]:
+        """Return what waits; nothing when the store closes, or when it is time for a sync."""
+        due_in_s = self._syncing.due_in_s
         with self._changed:
-            self._changed.wait_for(lambda: self._queue or self._closing)
+            self._changed.wait_for(lambda: self._queue or self._closing, due_in_s)
             group = [self._queue.popleft() for _ in range(min(len(self._queue), GROUP_MAX))]
             self._changed.notify_all()
         return group
@@ -237,10 +268,11 @@ class Store:
         """Write a group in one commit; whatever goes wrong, harm as few of them as possible."""
         writes = [ticket.write for ticket in group]
         try:
+            self._syncing.prepare(wait=any(ticket.sync for ticket in group))
             try:
                 answers = self._attempt(writes)
             except Exception:  # noqa: BLE001  # some write raised: each gets its own savepoint now
-                answers = self._attempt([_alone(write) for write in writes])
+                answers = self._attempt([alone(write) for write in writes])
         except BaseException as error:  # noqa: BLE001  # whoever waits must be answered
             if len(group) > 1:
                 # SQLite gave the whole transaction up, as it does on a full disk.
@@ -251,7 +283,7 @@ class Store:
             return
         self._fault("after-commit")
         for ticket, answer in zip(group, answers, strict=True):
-            if isinstance(answer, _Raised):
+            if isinstance(answer, Raised):
                 ticket.refuse(answer.error)
             else:
                 ticket.answer(answer)
@@ -260,24 +292,35 @@ class Store:
         self._fault("before-begin")
         self._connection.execute("BEGIN IMMEDIATE")
         try:
-            transaction = Transaction(self._connection)
+            transaction = Transaction(self._connection, self._kept_until_now())
             answers = []
             for write in writes:
                 self._fault("before-write")
                 answers.append(write(transaction))
-            transaction.close_chain()
+            has_events = transaction.close_chain()
             self._fault("before-commit")
             self._refuse_if_gone()
             self._connection.execute("COMMIT")
+            self._syncing.committed(surely=has_events)
         except BaseException:
+            self._kept.clear()
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
         return answers
 
+    def _kept_until_now(self) -> dict[str, Any]:
+        """Return what is remembered, unless another process wrote meanwhile."""
+        # It changes with every commit of another connection, and inside a transaction not at all.
+        version = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        if version != self._version:
+            self._kept.clear()
+            self._version = version
+        return self._kept
+
     def _refuse_if_gone(self) -> None:
         # SQLite would go on writing into a file that has no name any more, and say nothing.
-        if _identity(self.path) != self._file:
+        if _identity(self._name) != self._file:
             raise StoreError(
                 f"The store `{self.path}` was deleted or replaced while it was open",
                 code="CA6007",
@@ -304,7 +347,6 @@ class Store:
             # First see whether the file is ours: the journal's mode is kept in the file.
             migrate(connection)
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
         except sqlite3.Error as error:
             if connection is not None:
                 connection.close()
@@ -333,9 +375,9 @@ class Store:
         )
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _identity(path: str) -> tuple[int, int] | None:
     try:
-        found = path.stat()
+        found = os.stat(path)  # noqa: PTH116  # asked for with every commit
     except OSError:
         return None
     return found.st_dev, found.st_ino
@@ -343,29 +385,6 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 def _closed(what: str) -> StoreError:
     return StoreError(f"The store is closed and takes no more {what}", code="CA6001")
-
-
-class _Raised:
-    """A write that raised, where its neighbours did not."""
-
-    def __init__(self, error: Exception) -> None:
-        self.error = error
-
-
-def _alone(write: Callable[[Transaction], T]) -> Callable[[Transaction], T | _Raised]:
-    def run(transaction: Transaction) -> T | _Raised:
-        mark = transaction.savepoint()
-        try:
-            answer: T | _Raised = write(transaction)
-        except sqlite3.Error:
-            raise  # the transaction may be gone
-        except Exception as error:  # noqa: BLE001  # handed to the caller of this write alone
-            transaction.undo_to(mark)
-            answer = _Raised(error)
-        transaction.execute("RELEASE write")
-        return answer
-
-    return run
 
 
 def _no_fault(_: str) -> None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Where own prices stand. Read from the current folder; `CLEVERAGENTS_SETTINGS` names another file.
 SETTINGS_FILE: Final = "cleveragents.toml"
+#: The variable that names another file.
+SETTINGS_VARIABLE: Final = "CLEVERAGENTS_SETTINGS"
 
 _new: Final = object.__new__
 _set_pico: Final = vars(Money)["pico"].__set__
@@ -300,13 +302,19 @@ def _unbounded(name: str, tariff: CompiledTariff) -> SetupError:
 
 
 def _how_to_price(name: str) -> str:
-    """Return a command that works if pasted, whatever the settings file holds already."""
+    """Say where a price goes; what costs nothing gets a command that works if pasted."""
     import json
+    import os
     import shlex
 
-    # What runs on the user's own machine has no bill.
-    amounts = ("0", "0") if _key(name).startswith("ollama:") else ("0.50", "1.50")
+    settings = os.environ.get(SETTINGS_VARIABLE) or SETTINGS_FILE
     table = f"[prices.{json.dumps(name, ensure_ascii=False)}]"
-    words = ["", table, f"input_mtok = {amounts[0]}", f"output_mtok = {amounts[1]}"]
-    append = shlex.join(["printf", r"%s\n", *words])
-    return f"Run `{append} >> {SETTINGS_FILE}` with what it costs in USD per million tokens"
+    if not _key(name).startswith("ollama:"):
+        # No amount of ours: pasted, it would be charged.
+        return (
+            "Set `input_mtok` and `output_mtok` to what it costs in USD per million tokens,"
+            f" below `{table}` in `{settings}`"
+        )
+    # What runs on the user's own machine has no bill.
+    append = shlex.join(["printf", r"%s\n", "", table, "input_mtok = 0", "output_mtok = 0"])
+    return f"Run `{append} >> {shlex.quote(settings)}`, because it costs nothing"

@@ -32,6 +32,9 @@ class RealBench:
         runner, place = self._attempt._runner, self._attempt.sandbox.place
         return runner.run(command, place, stop=stop, on_output=on_output)
 
+    def changed(self):
+        return {}
+
     def seal(self):
         return self._attempt.changeset_id
 

@@ -105,6 +105,29 @@ def test_list_is_bounded_and_one_name_stays_one_line(world, service):
     assert (len(lines), lines[-1][:16]) == (2_001, "[more than 2000:")
 
 
+MADE = "--- /dev/null\n+++ b/other.py\n@@ -0,0 +1 @@\n+x\n"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("write_file", {"path": "src/app.py", "text": ""}),
+        ("edit_file", {"path": "src/app.py", "old": "def main", "new": "def other"}),
+        ("apply_patch", {"patch": MADE}),
+    ],
+)
+def test_tools_refuse_at_once_what_the_node_must_not_change(world, service, tool, arguments):
+    """Told at the end of the attempt, a model could not take it back: its work is done again."""
+    node = Node(name="n", actor=CommandActor("true"), writes=("docs/**",))
+    with world.attempt(node) as attempt:
+        before = list(attempt.files.walk()), attempt.files.read("src/app.py")
+        with pytest.raises(SandboxError, match="the node may change `docs/\\*\\*`") as caught:
+            service.call(attempt, tool, arguments)
+        assert caught.value.code == "CA5202"
+        assert (list(attempt.files.walk()), attempt.files.read("src/app.py")) == before
+        service.call(attempt, "write_file", {"path": "docs/a.md", "text": "a"})
+
+
 def test_writes_carry_the_id_of_their_call(world, service):
     with world.attempt() as attempt:
         answers = [

@@ -29,7 +29,7 @@ from cleveragents.domain.money import Money
 from cleveragents.domain.usage import Usage
 from cleveragents.providers import pricing
 from cleveragents.providers.pricing import Price, PriceTable
-from cleveragents.settings import SETTINGS_FILE, load
+from cleveragents.settings import load
 from cleveragents.testing import FrozenClock
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -97,18 +97,27 @@ class TestNames:
         "name",
         ["acme:tiny", "ollama:claude-sonnet-4-5", "openai:no-such-model", "mystery", ":", ""],
     )
-    def test_an_unknown_model_has_no_price_and_the_hint_gives_it_one_if_pasted(
-        self, table, name, tmp_path
+    def test_an_unknown_model_has_no_price_and_the_hint_says_where_to_put_it(
+        self, table, name, tmp_path, monkeypatch
     ):
+        """No amount stands in the hint that the user did not say: pasted, it would be charged."""
+        monkeypatch.setenv("CLEVERAGENTS_SETTINGS", "own settings.toml")
         with pytest.raises(SetupError) as caught:
             table.cost_of(name, Usage())
         assert caught.value.code == "CA1004"
         assert caught.value.facts == {"model": name}
-        (tmp_path / SETTINGS_FILE).write_text("[rate_limits.openai]\nrequests_per_min = 5")
-        command = caught.value.hint.split("`")[1]
-        subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True)
-        own = PriceTable(dict(load(environment={}, folder=tmp_path)[0].prices))
-        costs = "0" if name.startswith("ollama:") else "0.50"
+        told = caught.value.hint.split("`")
+        settings = tmp_path / "own settings.toml"
+        settings.write_text("[rate_limits.openai]\nrequests_per_min = 5")
+        if name.startswith("ollama:"):
+            subprocess.run(["sh", "-c", told[1]], cwd=tmp_path, check=True)
+        else:
+            _, first, _, second, _, table_name, _, where, _ = told
+            assert where == settings.name
+            with settings.open("a") as file:
+                file.write(f"\n{table_name}\n{first} = 3\n{second} = 4\n")
+        own = PriceTable(dict(load(environment={"CLEVERAGENTS_SETTINGS": settings})[0].prices))
+        costs = "0" if name.startswith("ollama:") else "3"
         assert own.cost_of(name, Usage(input_tokens=1_000_000)) == Money.of(costs)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from cleveragents.actors.captured_output import captured
-from cleveragents.actors.json_value import output_error
-from cleveragents.actors.llm.model_calls import ModelCalls
+from pydantic_ai.exceptions import AgentRunError, UserError
+
+from cleveragents.actors.llm.answer import output_of, text_of
+from cleveragents.actors.llm.call_failure import call_failure
+from cleveragents.actors.llm.model_calls import LeftOpen, ModelCalls
 from cleveragents.actors.llm.own_tools import QUESTION
 from cleveragents.actors.llm.prompting import (
     Prompts,
@@ -20,11 +22,11 @@ from cleveragents.actors.llm.prompting import (
 from cleveragents.actors.llm.talk import Talk
 from cleveragents.actors.llm.tool_calls import ToolCalls
 from cleveragents.actors.mcp.tools import with_mcp_tools
-from cleveragents.application.attempts import ActorResult
+from cleveragents.application.attempts import ActorResult, Recorded
+from cleveragents.application.services.attempt_recovery import FEEDBACK_MAX
 from cleveragents.domain.error_record import ErrorCategory
 from cleveragents.domain.errors import LimitError, PlanError
 from cleveragents.domain.money import Money
-from cleveragents.domain.plan_options import Capture
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
@@ -48,24 +50,42 @@ class LlmActor:
 
     value: LlmValue
     parts: LlmParts
+    #: How many of its models are passed over, because they could not answer.
+    passed: int = 0
+
+    @property
+    def models(self) -> list[str]:
+        """The models to ask, in this order."""
+        return [self.value.model, *self.value.fall_back][self.passed :]
 
     @property
     def fall_back(self) -> LlmActor | None:
         """The same actor with the next model, if there is one."""
-        model, *rest = self.value.fall_back or (None,)
-        if model is None:
-            return None
-        return LlmActor(replace(self.value, model=model, fall_back=tuple(rest)), self.parts)
+        return replace(self, passed=self.passed + 1) if len(self.models) > 1 else None
 
     def check(self) -> None:
-        """Refuse models that cannot be asked: without a package, a key or a known name."""
-        for model in (self.value.model, *self.value.fall_back):
-            self.parts.line.check(model, self.value.base_url)
+        """Refuse what cannot be asked: without a package, a key, a known name or price, orders."""
+        for model in self.models:
+            self.parts.line.check(model, self.value.base_url_of(model))
+            self.parts.prices.worst_case(model, 0, 1)
+        system_text(Prompts(self.parts.root), self.value)
 
     def run(self, attempt: AttemptContext) -> ActorResult:
         """Work until the model answers without calling a tool; that answer is the output."""
         with with_mcp_tools(self.parts.tools, attempt) as service:
             return self._work(attempt, ToolCalls(service, attempt))
+
+    def _ask(self, calls: ModelCalls, talk: Talk) -> None:
+        try:
+            calls.ask(talk)
+        except LeftOpen as left:
+            error, record = left.error, left.record
+            if isinstance(error, AgentRunError | UserError | TimeoutError):
+                model = calls.models[0]
+                error = call_failure(error, model, self.value.base_url_of(model))
+                record = replace(record, message=error.message)
+            calls.attempt.hand_over(Recorded(error, record, left.gate_pass))
+            raise error from None
 
     def _work(self, attempt: AttemptContext, tools: ToolCalls) -> ActorResult:
         talk = self._talk(attempt, tools)
@@ -77,7 +97,7 @@ class LlmActor:
                 talk.answer_calls(tools.carry_out(last.tool_calls))
             if talk.turns_since_told >= self.value.turns_max:
                 raise self._out_of_turns(attempt)
-            calls.ask(talk)
+            self._ask(calls, talk)
 
     # -- beginning, or going on ------------------------------------------------------------
 
@@ -118,7 +138,8 @@ class LlmActor:
                 self.parts.conversations.give_up(kept.id)
                 raise _not_repeatable(attempt, why)
             return None
-        attempt.log(f"going on after {len(kept.turns)} answers of the model")
+        answers = "1 answer" if len(kept.turns) == 1 else f"{len(kept.turns)} answers"
+        attempt.log(f"going on after {answers} of the model")
         self._tell_news(attempt, tools, talk)
         return talk
 
@@ -131,33 +152,26 @@ class LlmActor:
         news = tuple(
             one for at, one in enumerate(told) if talk.times_told(one) <= told[:at].count(one)
         )
+        if not news and len(attempt.feedback) >= FEEDBACK_MAX:
+            # Older ones are forgotten, so the count says nothing: better twice than not at all.
+            news = tuple(told[-1:])
         if news:
             talk.tell(feedback_text(news))
 
     def _models(self, talk: Talk) -> list[str]:
         """Return the models to ask, from the one that answered last."""
-        models = [self.value.model, *self.value.fall_back]
+        models = self.models
         last = talk.turns[-1].model if talk.turns else None
         return models[models.index(last) :] if last in models else models
 
     # -- ending ----------------------------------------------------------------------------
 
     def _result(self, attempt: AttemptContext, talk: Talk, last: ModelResponse) -> ActorResult:
-        text = (last.text or "").strip()
-        if last.finish_reason == "length":
-            raise output_error(
-                "The answer of the model was cut, because it was longer than its limit",
-                "the model",
-                hint="Answer more briefly, or raise `tokens_max` of the actor",
-            )
-        if not text:
-            raise output_error("The model answered nothing", "the model", hint="Say the result")
-        wanted = attempt.node.outputs
-        shown = text if wanted in (Capture.TEXT, Capture.LINES) else without_fence(text)
+        output = output_of(last, attempt.node.outputs)
         turns = talk.turns
         return ActorResult(
-            captured(shown.encode("utf-8", "replace"), wanted, of="the model"),
-            summary=text.partition("\n")[0][:_SUMMARY_CHARS],
+            output,
+            summary=text_of(last).partition("\n")[0][:_SUMMARY_CHARS],
             facts={
                 "model": turns[-1].model,
                 "turns": len(turns),
@@ -174,15 +188,8 @@ class LlmActor:
             code="CA2202",
             # Whether it is worth more of them is for a person to say.
             facts={"turns_max": turns_max, "category": ErrorCategory.QUESTION},
-            hint="Let it go on, or raise `turns_max` of the actor",
+            hint="Give the model as many answers again",
         )
-
-
-def without_fence(text: str) -> str:
-    """Return what a model put between three backticks, if that is all it said."""
-    lines = text.split("\n")
-    fenced = len(lines) > 1 and lines[0].startswith("```") and lines[-1].strip() == "```"
-    return "\n".join(lines[1:-1]) if fenced else text
 
 
 def _not_repeatable(attempt: AttemptContext, why: str) -> PlanError:

@@ -1,8 +1,9 @@
 """One question to a model: let through, admitted, asked, kept, paid; and cured where that helps.
 
 The order makes a crash harmless. The money is promised before the request is sent; the answer is
-kept with its bill and the name of the promise before anything is done with it; then it is paid.
-Whoever finds an answer that is kept and not paid puts its bill in place of the promise.
+kept with its bill and the name of the promise before anything is done with it, and paid: in the
+same step, or right after it where the books are kept elsewhere. Whoever finds an answer that is
+kept and not paid puts its bill in place of the promise.
 """
 
 from __future__ import annotations
@@ -56,6 +57,16 @@ class _Fault:
     permit: int | None = None
 
 
+class LeftOpen(Exception):  # noqa: N818  # an actor makes what it raises of it
+    """A question that no model answers, and a fault on record that the runner decides about."""
+
+    def __init__(self, fault: _Fault, record: ErrorRecord) -> None:
+        super().__init__(str(fault.error))
+        self.error = fault.error
+        self.record = record
+        self.gate_pass = fault.gate_pass
+
+
 @dataclass(slots=True)
 class ModelCalls:
     """Asks the models of one attempt; for the one thread that runs it."""
@@ -69,7 +80,7 @@ class ModelCalls:
     _is_troubled: bool = field(default=False, init=False)
 
     def ask(self, talk: Talk) -> None:
-        """Ask until there is an answer that is kept and paid; raise what cannot be cured here."""
+        """Ask until there is an answer that is kept and paid; `LeftOpen` if nothing here helps."""
         while True:
             self.attempt.stop.raise_if_stopped()
             model = self.models[0]
@@ -77,7 +88,7 @@ class ModelCalls:
             if fault is None:
                 self._succeeded(model)
                 return
-            self._cure(fault, self._decided(fault, model, talk), talk)
+            self._cure(self._decided(fault, model, talk), talk)
 
     # -- asking ----------------------------------------------------------------------------
 
@@ -135,7 +146,9 @@ class ModelCalls:
             tools=self.tools,
             tokens_max=value.tokens_max or TOKENS_MAX,
             temperature=value.temperature,
-            base_url=value.base_url,
+            base_url=value.base_url_of(model),
+            timeout_s=value.call_timeout_s,
+            weights=talk.weights,
         )
 
     def _exchange(self, talk: Talk, call: Call, bound: int, ticket: Ticket) -> None:
@@ -148,7 +161,9 @@ class ModelCalls:
             lines = LineLog(self.attempt.log)
             try:
                 answer = self.parts.line.request(
-                    replace(call, tokens_max=admitted.tokens_max),
+                    call
+                    if admitted.tokens_max == call.tokens_max
+                    else replace(call, tokens_max=admitted.tokens_max),
                     stop=self.attempt.stop,
                     on_text=lambda text: lines.take(text.encode("utf-8", "replace")),
                 )
@@ -181,13 +196,14 @@ class ModelCalls:
             dropped=talk.dropped,
         )
         try:
-            self.parts.conversations.keep(talk.id, turn)
+            self.parts.conversations.keep(talk.id, turn, None if usage is None else held)
+        except BaseException:
+            if usage is not None:
+                held.settle(turn.cost)  # it cannot be kept, and it was billed
+            raise
         finally:
-            # Also where it cannot be kept: it was billed.
             if usage is None:
                 held.abandon()
-            else:
-                held.settle(turn.cost)
         talk.heard(turn, answer.response)
 
     def _pay_for_failure(self, held: Held, model: str, failed: CallFailed) -> None:
@@ -201,7 +217,7 @@ class ModelCalls:
     # -- curing ----------------------------------------------------------------------------
 
     def _decided(self, fault: _Fault, model: str, talk: Talk) -> Decision:
-        """Record a fault and decide about it: what is not done here is left to the runner."""
+        """Record a fault and decide what is done about it here; all else is left to the runner."""
         self._is_troubled = True
         errors = self.parts.errors
         record = errors.record_error(
@@ -219,7 +235,9 @@ class ModelCalls:
             else:
                 self.parts.breaker.release(model, fault.permit)
         remedies = self._remedies(record, talk)
-        decision = errors.recover(record, remedies, gate_pass=fault.gate_pass)
+        decision = errors.recover_by(_IN_PLACE, record, remedies, gate_pass=fault.gate_pass)
+        if decision is None:
+            raise LeftOpen(fault, record) from None
         self._hold(record, decision)
         return decision
 
@@ -241,26 +259,22 @@ class ModelCalls:
         return Remedies(
             other_model=len(self.models) > 1,
             shrink=talk.can_shrink,
-            person=True,
-            # The other rungs are the runner's: taken here, they would count twice.
-            cures={category: (*(one for one in ladder if one in _IN_PLACE), Action.ASK)},
+            cures={category: tuple(one for one in ladder if one in _IN_PLACE)},
             times_max={} if own is None else own.times_max,
         )
 
-    def _cure(self, fault: _Fault, decision: Decision, talk: Talk) -> None:
-        """Do what was decided, so that the question can be asked again; or raise the fault."""
+    def _cure(self, decision: Decision, talk: Talk) -> None:
+        """Do what was decided, so that the question can be asked again."""
         match decision.action:
             case Action.RETRY:
                 self.attempt.log(f"asking again in {decision.delay_s:.1f} s: {decision.reason}")
                 self.parts.pause(self.attempt.stop, decision.delay_s)
             case Action.SHRINK:
                 talk.shrink()
-                self.attempt.log("leaving out the oldest results of tools: too much was said")
-            case Action.FALL_BACK:
+                self.attempt.log("leaving out some of what tools gave: too much was said")
+            case _:
                 failed = self.models.pop(0)
                 self.attempt.log(f"asking `{self.models[0]}` in place of `{failed}`")
-            case _:
-                raise fault.error
 
     def _succeeded(self, model: str) -> None:
         if self._is_troubled:

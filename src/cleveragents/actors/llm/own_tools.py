@@ -34,7 +34,7 @@ def _ask(call: ToolCall) -> str:
         said,
         code="CA5209",
         facts={"question": call["question"], "category": ErrorCategory.QUESTION},
-        hint="Answer it, or resume the plan to let the model decide",
+        hint="Let the model decide",
     )
 
 
@@ -63,7 +63,7 @@ def context_tool(root: Path) -> Tool:
     return Tool(
         name="context",
         description=(
-            "Find the parts of the code that matter for a task, as they were before your changes."
+            "Find the parts of the code that matter for a task; what you have changed counts."
         ),
         run=find,
         parameters=(

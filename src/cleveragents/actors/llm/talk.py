@@ -14,6 +14,9 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from cleveragents.actors.cut_text import without_middle
+from cleveragents.providers.model_access.weights import Weights
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
 
 Exchange: TypeAlias = "tuple[ModelRequest, ModelResponse]"
 
+#: What is too long may be so by far: of a result that is cut, a quarter stays.
+_CUT_TO: Final = 4
+_CUT_CHARS_LEAST: Final = 400
 _DROPPED: Final = "[left out, because the conversation became too long; call the tool again]"
 
 
@@ -35,39 +41,47 @@ class Talk:
     def __init__(self, kept: Conversation) -> None:
         self.id = kept.id
         self.turns = kept.turns
+        #: What its messages weigh: they are sent again with every question, and weighed once.
+        self.weights = Weights()
         self._said = [_read(turn) for turn in kept.turns]
-        self._next: list[ModelRequestPart] = []
+        self._next: tuple[ModelRequestPart, ...] = ()
+        self._request = ModelRequest(parts=[])
         self._dropped = kept.turns[-1].dropped if kept.turns else 0
+        self._sent = self._shortened()
 
     # -- saying ----------------------------------------------------------------------------
 
     def begin(self, system: str, task: str) -> None:
         """Say what the conversation is about."""
-        self._next = [SystemPromptPart(utf8(system)), UserPromptPart(utf8(task))]
+        self._say(SystemPromptPart(utf8(system)), UserPromptPart(utf8(task)))
 
     def tell(self, text: str) -> None:
         """Say something more with the next question."""
-        self._next.append(UserPromptPart(utf8(text)))
+        self._say(*self._next, UserPromptPart(utf8(text)))
 
     def answer_calls(self, results: Sequence[ToolReturnPart]) -> None:
         """Say what the calls of the last answer gave; it stands before all else."""
-        self._next = [*results, *self._next]
+        self._say(*results, *self._next)
 
     def messages(self) -> list[ModelMessage]:
         """Return all messages of the next question."""
-        said: list[ModelMessage] = [one for exchange in self._said for one in exchange]
-        return [*self._shortened(said), self.request]
+        return [*self._sent, self._request]
 
     @property
     def request(self) -> ModelRequest:
         """What is new in the next question."""
-        return ModelRequest(parts=list(self._next))
+        return self._request
 
     def heard(self, turn: Turn, response: ModelResponse) -> None:
         """Take the answer to the question."""
-        self._said.append((self.request, response))
+        self._said.append((self._request, response))
+        self._sent += (self._request, response)
         self.turns = (*self.turns, turn)
-        self._next = []
+        self._say()
+
+    def _say(self, *parts: ModelRequestPart) -> None:
+        self._next = parts
+        self._request = ModelRequest(parts=list(parts))
 
     # -- looking ---------------------------------------------------------------------------
 
@@ -109,39 +123,53 @@ class Talk:
 
     @property
     def can_shrink(self) -> bool:
-        """Say whether there are results of tools that could be left out."""
-        return len(self._results()) > self._dropped
+        """Say whether there are results of tools that could be left out, or one to be cut."""
+        return len(self._results()) > self._dropped or self._largest() is not None
 
     def shrink(self) -> None:
-        """Leave out the oldest results of tools, half of what they weigh."""
+        """Leave out the oldest results of tools, half of what they weigh.
+
+        Where a new one weighs more than all of them, it is what is too long: its middle goes.
+        """
         left = self._results()[self._dropped :]
         weight = sum(map(_weight, left))
+        largest = self._largest()
+        if largest is not None and _weight(largest) >= weight:
+            self._say(*(_cut(part) if part is largest else part for part in self._next))
+            return
         gone = 0
         for one in left:
             gone += _weight(one)
             self._dropped += 1
             if 2 * gone >= weight:
-                return
+                break
+        self._sent = self._shortened()
 
     def _results(self) -> list[ToolReturnPart]:
         # What was not answered yet is what the model wants to know now.
         parts = [part for request, _ in self._said for part in request.parts]
         return [part for part in parts if isinstance(part, ToolReturnPart)]
 
-    def _shortened(self, said: list[ModelMessage]) -> Iterator[ModelMessage]:
+    def _largest(self) -> ToolReturnPart | None:
+        """Return the largest result that was not answered yet, if it can be cut."""
+        new = [part for part in self._next if isinstance(part, ToolReturnPart)]
+        largest = max(new, key=_weight, default=None)
+        return None if largest is None or _weight(largest) < _CUT_CHARS_LEAST else largest
+
+    def _shortened(self) -> list[ModelMessage]:
+        """Return what was said as it is sent from now on."""
         left = self._dropped
-        for message in said:
-            if left and isinstance(message, ModelRequest):
-                parts: list[ModelRequestPart] = []
-                for part in message.parts:
-                    if left and isinstance(part, ToolReturnPart):
-                        left -= 1
-                        parts.append(_emptied(part))
-                    else:
-                        parts.append(part)
-                yield replace(message, parts=parts)
-            else:
-                yield message
+        sent: list[ModelMessage] = []
+        for request, response in self._said:
+            parts: list[ModelRequestPart] = []
+            for part in request.parts if left else ():
+                if left and isinstance(part, ToolReturnPart):
+                    left -= 1
+                    parts.append(_emptied(part))
+                else:
+                    parts.append(part)
+            sent += (replace(request, parts=parts) if parts else request, response)
+        return sent
 
 
 def written(message: ModelMessage) -> str:
@@ -176,6 +204,11 @@ def _emptied(part: ToolReturnPart) -> ToolReturnPart:
         timestamp=part.timestamp,
         outcome=part.outcome,
     )
+
+
+def _cut(part: ToolReturnPart) -> ToolReturnPart:
+    kept = max(_CUT_CHARS_LEAST // 2, _weight(part) // _CUT_TO)
+    return replace(part, content=without_middle(str(part.content), kept))
 
 
 def _weight(part: ToolReturnPart) -> int:

@@ -97,16 +97,16 @@ class Connections:
             raise call_failure(name, tool, error) from error
         try:
             return _waited(answer, stop, self._servers[name].timeout_s)
-        except Exception as error:
-            raise call_failure(name, tool, error) from error
+        except Exception as error:  # noqa: BLE001  # why is in the message: the package may raise any
+            raise call_failure(name, tool, error) from None
         finally:
             answer.cancel()
 
     def _ready(self, name: str, stop: StopSignal) -> _Open:
         try:
             return _waited(self._opened[name], stop, self._servers[name].timeout_s)
-        except Exception as error:
-            raise start_failure(name, self._servers[name], error, self._log_tail(name)) from error
+        except Exception as error:  # noqa: BLE001  # as above
+            raise start_failure(name, self._servers[name], error, self._log_tail(name)) from None
 
     def _own(self) -> None:
         try:

@@ -17,13 +17,16 @@ _WHY_CHARS_MAX: Final = 500
 def start_failure(name: str, server: McpServer, error: BaseException, printed: str) -> SandboxError:
     """Return why a server does not start, with the end of what it printed."""
     what = f"command `{server.command[0]}`" if server.command else f"address `{server.url}`"
+    said = redact_to(printed, _WHY_CHARS_MAX)
+    # Its last line tells most: an exception of Python ends with what it is.
+    ending = f", and printed {said.splitlines()[-1].strip()!r:.200}" if said else ""
     return SandboxError(
-        f"The MCP server `{name}` ({what}) does not start: {why(error)}",
+        f"The MCP server `{name}` ({what}) does not start: {why(error)}{ending}",
         code="CA5210",
         facts={
             "server": name,
             "category": ErrorCategory.TOOL_TRANSIENT,
-            **({"printed": redact_to(printed, _WHY_CHARS_MAX)} if printed else {}),
+            **({"printed": said} if said else {}),
         },
         hint=f"Look at `mcp.{name}` of the plan",
     )

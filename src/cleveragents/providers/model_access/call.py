@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cleveragents.domain.errors import RequestError
+from cleveragents.providers.model_access.weights import Weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +35,8 @@ class Call:
     base_url: str | None = None
     #: How long the whole call may take.
     timeout_s: float = 600.0
+    #: Knows what was weighed before, where one thread asks again and again in a conversation.
+    weights: Weights = field(default_factory=Weights, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.tokens_max < 1:

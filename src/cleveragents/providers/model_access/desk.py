@@ -34,6 +34,8 @@ __all__ = ["Desk", "Ticket"]
 _GRACE_S: Final = 5.0
 #: How long calls that were told to end may take to close their connections.
 _FAREWELL_S: Final = 2.0
+#: Pieces of text are passed on together: to wake a thread for each would cost more than it tells.
+_TELL_S: Final = 0.05
 
 
 class Ticket:
@@ -46,12 +48,28 @@ class Ticket:
         self.tells = tells
         #: How far the call came; of the loop's thread alone.
         self.stream: StreamedResponse | None = None
+        self._texts: list[str] = []
+        self._timer: asyncio.TimerHandle | None = None
         self._reports: queue.SimpleQueue[str | Answer | BaseException] = queue.SimpleQueue()
         self._stopped: Stopped | None = None  # set once; read as one reference
 
-    def report(self, news: str | Answer | BaseException) -> None:
-        """Tell the waiting thread a piece of text, or how the call ended."""
+    def tell(self, text: str) -> None:
+        """Tell the waiting thread a piece of text, soon; in the loop's thread."""
+        self._texts.append(text)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_TELL_S, self._pass_on)
+
+    def report(self, news: Answer | BaseException) -> None:
+        """Tell the waiting thread how the call ended, and all text before; in the loop's thread."""
+        self._pass_on()
         self._reports.put(news)
+
+    def _pass_on(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._reports.put("".join(self._texts))
+            self._texts.clear()
 
     def give_up(self, reason: str) -> None:
         """Let the waiting thread go at once, also past text that it has not heard yet."""
@@ -198,7 +216,7 @@ async def _stream(model: Model[Any], ticket: Ticket) -> None:
             async for event in stream:
                 text = _text_in(event) if ticket.tells else ""
                 if text:
-                    ticket.report(text)
+                    ticket.tell(text)
         except BaseException:
             # Nobody reads the rest: the provider must see that, and stop to generate.
             for response in opened:
@@ -240,5 +258,9 @@ def _text_in(event: AgentStreamEvent) -> str:
 
 
 def _failure(error: Exception, stream: StreamedResponse | None) -> CallFailed:
-    so_far = usage_of(stream.usage) if stream is not None and stream.usage.has_values() else None
-    return CallFailed(error, so_far, billed_after(error, stream))
+    try:
+        used = None if stream is None or not stream.usage.has_values() else stream.usage
+        so_far = None if used is None else usage_of(used)
+        return CallFailed(error, so_far, billed_after(error, stream))
+    except Exception:  # noqa: BLE001  # whatever a stream holds: the caller must hear of its end
+        return CallFailed(error, None, "unknown")

@@ -14,7 +14,6 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from cleveragents.domain.errors import RequestError
 from cleveragents.providers.model_access.usage_of import usage_of
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
 
     from cleveragents.providers.model_access.call import Call
+    from cleveragents.providers.model_access.weights import Weights
 
 __all__ = ["digest_of", "input_bound", "stamp"]
 
@@ -48,25 +48,25 @@ def input_bound(call: Call, *, window: int | None = None) -> int:
     `window`, if known, is the context window of the model: more than that is refused, not billed.
     """
     start, counted = _counted_start(call)
+    new = call.messages[start:]
+    bound = _bytes_of(new, call.weights) + _media_of(new, call.model)
     if start:
-        new = list(call.messages[start:])
-        bound = counted + _bytes_of(new) + _media_of(new, call.model)
+        bound += counted
     else:
-        messages = list(call.messages)
-        bound = _REQUEST_TOKENS + _bytes_of(messages) + _media_of(messages, call.model)
-        bound += len(_instructions(messages).encode(errors="replace"))
+        bound += _REQUEST_TOKENS + len(_instructions(new).encode(errors="replace"))
         if call.tools:
-            bound += _TOOLS_TOKENS + _TOOL_GROWTH * len(_tools_json(call))
+            bound += _TOOLS_TOKENS + _TOOL_GROWTH * call.weights.of_tools(call.tools).size_bytes
     return bound if window is None else min(bound, window)
 
 
 def digest_of(call: Call, until: int | None = None) -> str:
     """Return what tells one question from another: its first `until` messages and all else."""
-    messages = list(call.messages[:until])
+    messages = call.messages[:until]
     head = (call.model, call.base_url or "", _instructions(messages))
     digest = hashlib.sha256("\0".join(head).encode(errors="replace"))
-    digest.update(_tools_json(call))
-    digest.update(_json(_without_instructions(messages)))
+    digest.update(call.weights.of_tools(call.tools).digest)
+    # All are of one length, so that nothing can pass for something else.
+    digest.update(b"".join([call.weights.of_message(one).digest for one in messages]))
     return digest.hexdigest()
 
 
@@ -94,10 +94,10 @@ def _counted_start(call: Call) -> tuple[int, int]:
     return 0, 0
 
 
-def _bytes_of(messages: Sequence[ModelMessage]) -> int:
+def _bytes_of(messages: Sequence[ModelMessage], weights: Weights) -> int:
     """Count the bytes of messages as JSON, which holds what is sent and more."""
     around = _PART_TOKENS * sum(1 + len(message.parts) for message in messages)
-    return around + len(_json(_without_instructions(messages), bare=True))
+    return around + sum(weights.of_message(message).size_bytes for message in messages)
 
 
 def _media_of(messages: Sequence[ModelMessage], model: str) -> int:
@@ -131,44 +131,6 @@ def _media(messages: Sequence[ModelMessage]) -> Iterator[Any]:
             )
 
 
-def _without_instructions(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """Take out instructions: every request carries them, and only the last ones are sent.
-
-    What tells about an answer, such as its usage, is not sent either.
-    """
-    from pydantic_ai.messages import ModelRequest
-    from pydantic_ai.usage import RequestUsage
-
-    return [
-        replace(one, instructions=None)
-        if isinstance(one, ModelRequest)
-        else replace(one, usage=RequestUsage(), metadata=None, provider_details=None)
-        for one in messages
-    ]
-
-
 def _instructions(messages: Sequence[ModelMessage]) -> str:
     told = (getattr(one, "instructions", None) for one in reversed(messages))
     return next((one for one in told if one is not None), "")
-
-
-def _tools_json(call: Call) -> bytes:
-    from pydantic_core import to_json
-
-    return to_json(call.tools)
-
-
-def _json(messages: list[ModelMessage], *, bare: bool = False) -> bytes:
-    from pydantic_ai.messages import ModelMessagesTypeAdapter
-    from pydantic_core import PydanticSerializationError
-
-    try:
-        return ModelMessagesTypeAdapter.dump_json(
-            messages, exclude_none=bare, exclude_defaults=bare
-        )
-    except (PydanticSerializationError, UnicodeEncodeError) as error:
-        raise RequestError(
-            "A message must be text that UTF-8 can write",
-            facts={"reason": type(error).__name__},
-            hint='Decode files with `errors="replace"` before they go into a message',
-        ) from error

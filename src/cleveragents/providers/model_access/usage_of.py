@@ -16,6 +16,9 @@ __all__ = ["usage_of"]
 
 #: Our names that differ from pydantic-ai's.
 _THEIRS: Final[Mapping[str, str]] = {"reasoning_tokens": "output_reasoning_tokens"}
+#: No call counts so many of anything: whoever says so says nothing.
+_COUNT_MAX: Final = 10**12
+_NAMES: Final = tuple((name, _THEIRS.get(name, name)) for name in USAGE_FIELDS)
 #: What is priced and stands in `details` only.
 _IN_DETAILS: Final[Mapping[str, str]] = {
     "reasoning_tokens": "reasoning_tokens",
@@ -29,11 +32,21 @@ def usage_of(reported: RequestUsage) -> Usage | None:
 
     pydantic-ai counts as we do: a whole includes its parts, whatever the provider's own way.
     A server that reports a part apart from its whole shows it by a part larger than the whole;
-    the two are added.
+    the two are added. Where nothing at all was used nothing was told, or nobody could read it.
     """
-    if reported.unmeasured_requests:
+    if reported.unmeasured_requests or not reported.has_values():
         return None
-    counts = {name: _count(reported, name) for name in USAGE_FIELDS}
+    try:
+        return _counted(reported)
+    except OverflowError:
+        return None
+
+
+def _counted(reported: RequestUsage) -> Usage:
+    details = reported.details
+    counts = {name: _count(getattr(reported, theirs, 0)) for name, theirs in _NAMES}
+    for name, theirs in _IN_DETAILS.items() if details else ():
+        counts[name] = counts[name] or _count(details.get(theirs, 0))
     cached = counts["cache_read_tokens"] + counts["cache_write_tokens"]
     if cached > counts["input_tokens"]:
         counts["input_tokens"] += cached
@@ -42,9 +55,10 @@ def usage_of(reported: RequestUsage) -> Usage | None:
     return Usage(**counts)
 
 
-def _count(reported: RequestUsage, name: str) -> int:
-    told: Any = getattr(reported, _THEIRS.get(name, name), 0)
-    if not told:
-        told = reported.details.get(_IN_DETAILS.get(name, ""), 0)
+def _count(told: Any) -> int:
     # Some servers send null, and seconds come with a fraction: a part of one is charged as one.
-    return math.ceil(told) if isinstance(told, int | float) and told > 0 else 0
+    if not told or not isinstance(told, int | float) or told < 0:
+        return 0
+    if told <= _COUNT_MAX:  # which holds for no infinity, and for nothing that is no number
+        return math.ceil(told)
+    raise OverflowError(f"{told} is no count")

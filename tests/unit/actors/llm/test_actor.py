@@ -6,9 +6,14 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError
 
-from cleveragents.actors.llm.actor import LlmActor, without_fence
+from cleveragents.actors.llm.actor import LlmActor
+from cleveragents.actors.llm.answer import without_fence
+from cleveragents.actors.llm.call_failure import call_failure
+from cleveragents.actors.llm.prompting import OWN_PROMPTS
 from cleveragents.application.conversations import Conversation
+from cleveragents.application.services.attempt_recovery import FEEDBACK_MAX
 from cleveragents.domain.error_record import Action, ErrorCategory
 from cleveragents.domain.errors import (
     BudgetExceeded,
@@ -18,6 +23,7 @@ from cleveragents.domain.errors import (
     ProviderError,
     RequestError,
     SandboxError,
+    SetupError,
     StoreError,
 )
 from cleveragents.domain.money import Money
@@ -27,6 +33,7 @@ from cleveragents.infrastructure.sqlite_conversations import SqliteConversations
 from cleveragents.providers.model_access.call import Answer
 from cleveragents.providers.model_access.rate_bucket import SHARES
 from cleveragents.providers.model_access.rate_limiter import RateLimiter, RateLimits
+from cleveragents.providers.pricing import Price, PriceTable
 from cleveragents.providers.reservation import State
 from cleveragents.testing import FrozenClock
 from unit.actors.llm.llmkit import COST, MODEL, OTHER, USAGE, fails, say, use
@@ -149,6 +156,26 @@ def test_wrong_output_is_refused_and_the_same_conversation_hears_of_it(desk, ans
     assert len(desk.line.calls[1].messages) == 3
 
 
+@pytest.mark.parametrize(
+    ("answer", "category"),
+    [
+        (say(""), ErrorCategory.BAD_OUTPUT),
+        (replace(say("half"), finish_reason="length"), ErrorCategory.BAD_OUTPUT),
+        (replace(say("half"), finish_reason="error"), ErrorCategory.BAD_OUTPUT),
+        (say("no JSON"), ErrorCategory.BAD_OUTPUT),
+        (replace(say("half"), finish_reason="content_filter"), ErrorCategory.CONTENT_FILTER),
+        (replace(say(""), finish_reason="content_filter"), ErrorCategory.CONTENT_FILTER),
+    ],
+    ids=["nothing", "too-long", "broken-off", "wrong-form", "withheld", "withheld-at-once"],
+)
+def test_answer_that_is_not_whole_is_no_result_and_is_told_as_what_it_is(desk, answer, category):
+    """Half an answer with HTTP 200 looks like a whole one; only how it ended tells."""
+    with pytest.raises(SandboxError) as caught:
+        desk.run(answer, node=desk.node(outputs="json"))
+    assert caught.value.code == "CA5204"
+    assert caught.value.facts["category"] is category
+
+
 def test_model_that_does_not_end_is_stopped_and_a_person_decides(desk):
     node = desk.node(turns_max=2)
     with pytest.raises(LimitError) as caught:
@@ -205,6 +232,13 @@ def test_failed_request_is_charged_by_what_is_known_of_its_bill(desk, billed, us
     else:
         assert unconfirmed == ()
         assert charged == spent
+
+
+def test_money_that_stays_charged_because_nobody_knows_the_bill_is_told(desk):
+    own = Recovery(cures={ErrorCategory.READ_TIMEOUT: (Action.ASK,)})
+    with pytest.raises(ConnectionResetError):
+        desk.run(fails(ConnectionResetError("x"), "unknown"), node=desk.node(recovery=own))
+    assert sum(one.pico for one in desk.spent) == desk.balance().spent.pico > 0
 
 
 def test_answer_without_a_usage_stays_charged_at_its_upper_bound(desk):
@@ -268,10 +302,13 @@ def test_conversation_goes_on_with_the_model_that_answered_last(desk):
 def test_what_cannot_be_cured_here_is_raised_to_the_runner(desk):
     error = PermissionError("no such key")
     error.status_code = 401
+    left = []
     with pytest.raises(PermissionError) as caught:
-        desk.run(fails(error))
+        desk.run(fails(error), hand_over=left.append)
     assert caught.value is error
-    assert desk.errors.history("p-1").decisions[-1].action is Action.ASK
+    history = desk.errors.history("p-1")
+    assert history.undecided == history.records == (left[0].record,)
+    assert left[0].error is error
 
 
 def test_cures_of_the_node_count(desk):
@@ -317,6 +354,30 @@ def test_too_long_conversation_leaves_out_its_oldest_results(desk):
     assert "left out" in sent[0]
     assert "return 1" in sent[-1]
     assert desk.errors.history("p-1").decisions[-1].action is Action.SHRINK
+
+
+OVERFLOW = ModelHTTPError(
+    400, "m", body={"error": {"code": "context_length_exceeded", "message": "too long"}}
+)
+
+
+def test_result_that_is_too_long_when_it_is_told_is_cut_in_the_middle(desk):
+    text = "\n".join(map(str, range(2_000)))
+    write = ("write_file", {"path": "long.txt", "text": text})
+    read = ("read_file", {"path": "long.txt"})
+    result = desk.run(use(write), use(READ, read), fails(OVERFLOW), say("Done"))
+    assert result.output == "Done"
+    before, after = desk.line.results(-2), desk.line.results(-1)
+    assert after[0] == before[0]
+    assert "left out" in after[1]
+    assert len(after[1]) < len(before[1]) / 3
+    # What was cut is kept as it was told, and the attempt after this one goes on with it.
+    assert desk.run(node=desk.node(), attempt=2).output == "Done"
+
+
+def test_short_results_that_wait_for_an_answer_are_not_what_is_too_long(desk):
+    with pytest.raises(ProviderError):
+        desk.run(use(READ), fails(OVERFLOW))
 
 
 def test_rate_that_leaves_no_room_is_a_fault_like_others(desk):
@@ -446,6 +507,17 @@ def test_same_failure_once_more_is_told_once_more(desk):
     again = ("2 tests failed", "2 tests failed")
     assert desk.run(say("Third"), attempt=3, feedback=again).output == "Third"
     assert desk.line.told().count("2 tests failed") == 2
+
+
+def test_same_failure_is_told_also_when_older_ones_are_forgotten(desk):
+    """The runner keeps the newest failures only: as many as were told, and none is new by count."""
+    failed = ("2 tests failed",) * FEEDBACK_MAX
+    desk.run(say("0"))
+    for attempt in range(2, FEEDBACK_MAX + 2):
+        desk.run(say("Same"), attempt=attempt, feedback=failed[: attempt - 1])
+    last = desk.run(say("Other"), attempt=FEEDBACK_MAX + 2, feedback=failed)
+    assert last.output == "Other"
+    assert desk.line.told().count("2 tests failed") == FEEDBACK_MAX + 1
 
 
 def seen_otherwise(desk, *answers):
@@ -599,9 +671,83 @@ def test_model_may_look_for_context_itself(desk):
 
 
 def test_actor_knows_what_it_falls_back_on_and_checks_all_its_models(desk):
-    node = desk.node(fall_back=(OTHER,), base_url="http://localhost:1/v1")
+    node = desk.node(fall_back=(OTHER,))
     actor = LlmActor(node.actor, desk.parts())
     actor.check()
-    assert desk.line.checked == [(MODEL, "http://localhost:1/v1"), (OTHER, "http://localhost:1/v1")]
-    assert actor.fall_back.value.model == OTHER
+    assert desk.line.checked == [(MODEL, None), (OTHER, None)]
+    assert actor.fall_back.models == [OTHER]
     assert actor.fall_back.fall_back is None
+
+
+def test_address_holds_for_the_models_of_one_provider_and_the_time_for_each_call(desk):
+    url, elsewhere = "http://localhost:1/v1", "another:small"
+    models = (elsewhere, OTHER)
+    node = desk.node(fall_back=models, base_url=url, call_timeout_s=7.0)
+    prices = {one: Price(input_mtok=1, output_mtok=2) for one in (MODEL, *models)}
+    parts = desk.parts(prices=PriceTable(prices))
+    actor = LlmActor(node.actor, parts)
+    actor.check()
+    assert desk.line.checked == [(MODEL, url), (elsewhere, None), (OTHER, url)]
+    desk.run(*[fails()] * 4, say("Done"), node=node, parts=parts)
+    assert [(one.model, one.base_url) for one in desk.line.calls[2:]] == desk.line.checked
+    assert {one.timeout_s for one in desk.line.calls} == {7.0}
+
+
+def test_model_without_a_price_and_orders_that_cannot_be_read_are_refused_before_a_run(
+    desk, tmp_path
+):
+    with pytest.raises(SetupError) as caught:
+        LlmActor(desk.node(fall_back=("test:unknown",)).actor, desk.parts()).check()
+    assert caught.value.code == "CA1004"
+    own = tmp_path / OWN_PROMPTS
+    own.mkdir(parents=True)
+    (own / "tools.md").write_bytes(b"\xff")
+    with pytest.raises(SetupError, match=r"tools\.md"):
+        LlmActor(desk.node().actor, desk.parts(root=tmp_path)).check()
+
+
+# -- what is told of failed calls ----------------------------------------------------------
+
+KEY_IS_WRONG = {"error": {"message": "Incorrect API key provided", "code": "invalid_api_key"}}
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "category"),
+    [
+        (
+            ModelHTTPError(401, "small", body=KEY_IS_WRONG),
+            "`openai:small` refused: HTTP 401 `invalid_api_key`: Incorrect API key provided",
+            ErrorCategory.AUTH,
+        ),
+        (
+            ModelConnectionError("small", "Connection error.", phase="connect"),
+            "`openai:small` cannot be reached at `http://localhost:1`",
+            ErrorCategory.CONNECT,
+        ),
+        (
+            ModelConnectionError("small", "It broke", phase="read"),
+            "The call of `openai:small` was lost: It broke",
+            ErrorCategory.READ_TIMEOUT,
+        ),
+    ],
+    ids=["refused", "not-there", "lost"],
+)
+def test_failed_call_is_told_with_a_code_a_sentence_and_no_secret(desk, error, message, category):
+    own = Recovery(cures={category: (Action.ASK,)})
+    node = desk.node(
+        model="openai:small", base_url="http://user:secret@localhost:1/v1", recovery=own
+    )
+    parts = desk.parts(prices=PriceTable({"openai:small": Price(input_mtok=1, output_mtok=2)}))
+    left = []
+    with pytest.raises(ProviderError) as caught:
+        desk.run(fails(error), node=node, parts=parts, hand_over=left.append)
+    told = caught.value
+    assert [(one.error, one.record.message) for one in left] == [(told, message)]
+    assert (told.code, told.message, told.facts["category"]) == ("CA3110", message, category)
+    assert told.hint
+    assert told.__cause__ is None
+    if category is ErrorCategory.CONNECT:
+        at_home = call_failure(error, "openai:small", None).message
+        assert at_home == "`openai:small` cannot be reached at `api.openai.com`"
+    (kept,) = desk.errors.history("p-1").records
+    assert "{'" not in kept.message

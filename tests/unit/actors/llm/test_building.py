@@ -12,17 +12,17 @@ from cleveragents.actors.llm.building import llm_actor
 from cleveragents.domain.errors import SetupError
 from cleveragents.domain.plan import LlmActor
 from cleveragents.runs import RunParts, Runs
-from unit.actors.llm.llmkit import ScriptedLine
+from unit.actors.llm.llmkit import MODEL, PRICES, ScriptedLine
 
 VALUE = LlmActor("test:m", "Do it")
 
 
 def test_runs_know_how_to_ask_models(workspace):
-    line = ScriptedLine()
-    with Runs(workspace, RunParts(line=line)) as runs:
-        assert build_actor(VALUE, runs.actors).value is VALUE
-        check_actor(VALUE, runs.actors)
-    assert line.checked == [("test:m", None)]
+    line, value = ScriptedLine(), LlmActor(MODEL, "Do it")
+    with Runs(workspace, RunParts(line=line, prices=PRICES)) as runs:
+        assert build_actor(value, runs.actors).value is value
+        check_actor(value, runs.actors)
+    assert line.checked == [(MODEL, None)]
 
 
 def test_line_of_its_own_is_closed_with_the_runs(workspace):

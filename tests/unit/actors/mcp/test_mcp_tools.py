@@ -243,8 +243,11 @@ def test_a_server_that_does_not_start_fails_the_attempt(server, why):
         pass
     assert error.value.code == "CA5210"
     assert error.value.facts["server"] == "box"
+    # The reason stands in the message: what caused it in the package for MCP says nothing more.
+    assert error.value.__cause__ is None
     if why == "closed":
         assert "it is broken" in error.value.facts["printed"]
+        assert error.value.message.endswith(", and printed 'it is broken'")
 
 
 def test_without_servers_nothing_is_started():

@@ -63,12 +63,11 @@ def outcome_of(line, call):
 
 
 @each_protocol
-def test_an_answer_is_whole_and_its_text_comes_in_pieces(line, protocol):
+def test_an_answer_is_whole_and_its_text_is_told(line, protocol):
     heard = []
     with ModelServer([LONG]) as server:
         answer = line.request(call_to(server, protocol), on_text=heard.append)
     assert answer.response.text == "".join(heard) == LONG
-    assert len(heard) > 1
     assert answer.response.finish_reason == "stop"
 
 
@@ -435,3 +434,11 @@ def test_a_call_that_makes_no_sense_is_refused_at_birth(options, rule):
     with pytest.raises(RequestError) as refused:
         call_to(None, base_url=None, **options)
     assert refused.value.message == rule
+
+
+def test_pieces_of_text_that_come_at_once_wake_the_caller_once(line, monkeypatch):
+    monkeypatch.setattr(desk, "_TELL_S", 60.0)
+    heard = []
+    with ModelServer([LONG]) as server:
+        line.request(call_to(server), on_text=heard.append)
+    assert heard == [LONG]

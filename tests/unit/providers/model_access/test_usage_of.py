@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 pytest.importorskip("pydantic_ai")
@@ -9,6 +11,7 @@ pytest.importorskip("pydantic_ai")
 from pydantic_ai.usage import RequestUsage
 
 from cleveragents.domain.usage import Usage
+from cleveragents.providers.model_access.billing import CallFailed
 from cleveragents.providers.model_access.line import Call, ModelLine
 from cleveragents.providers.model_access.usage_of import usage_of
 from cleveragents.testing import ModelServer, Reply, Think
@@ -86,3 +89,33 @@ def test_what_stands_in_details_only_is_counted_and_null_is_nothing():
     assert usage_of(reported) == Usage(
         output_tokens=9, reasoning_tokens=4, web_searches=2, audio_seconds=2
     )
+
+
+NO_COUNTS = [math.inf, math.nan, 10**400]
+
+
+@pytest.mark.parametrize("told", NO_COUNTS, ids=["infinite", "no-number", "absurd"])
+def test_usage_that_is_no_count_is_unknown(told):
+    assert usage_of(RequestUsage(input_tokens=told, output_tokens=1)) is None
+    details = {"reasoning_tokens": told}
+    assert usage_of(RequestUsage(output_tokens=9, details=details)) is None
+
+
+# Those who read it before us complain, and go on.
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("told", NO_COUNTS, ids=["infinite", "no-number", "absurd"])
+@pytest.mark.parametrize("whole", [True, False], ids=["whole", "cut"])
+def test_caller_hears_at_once_of_an_answer_whose_usage_is_no_count(told, whole):
+    usage = {"prompt_tokens": told, "completion_tokens": 9, "total_tokens": 29}
+    body = events(
+        chunk({"role": "assistant", "content": "hi"}, usage=usage),
+        *([chunk({"content": ""}, finish="stop")] if whole else []),
+    )
+    with fixed(200, body, "text/event-stream") as server, ModelLine({}) as line:
+        call = Call(model="openai:x", messages=asking("hi"), tokens_max=50, base_url=server.url)
+        if whole:
+            assert line.request(call).usage is None
+        else:
+            with pytest.raises(CallFailed) as failed:
+                line.request(call)
+            assert (failed.value.usage_so_far, failed.value.billed) == (None, "unknown")
