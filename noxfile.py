@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nox
@@ -14,6 +15,9 @@ nox.options.reuse_existing_virtualenvs = True
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 # Shows where every thread stands, and ends: a run that waits for ever tells nothing.
 A_TEST_THAT_HANGS = ("--timeout=180", "--timeout-method=thread")
+# Tests wait for disks and processes, kills and journeys more than others: so many fill two cores.
+WORKERS = ("-n", "3", "--dist", "worksteal")
+WORKERS_THAT_WAIT = ("-n", "4", "--dist", "worksteal")
 FREE_THREADED = next(filter(shutil.which, ("python3.14t", "python3.13t")), None)
 
 
@@ -22,10 +26,15 @@ def group(name: str) -> list[str]:
     return list(nox.project.dependency_groups(PYPROJECT, name))
 
 
+def install(session: nox.Session, *packages: str) -> None:
+    """Install packages; of their thousands of modules only those that are imported are compiled."""
+    session.install("--no-compile", *packages)
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check the lint rules and the format."""
-    session.install(*group("lint"))
+    install(session, *group("lint"))
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
 
@@ -33,25 +42,32 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check the types, strictly."""
-    session.install(*group("types"), "nox", "genai-prices>=0.2.1", "pathspec>=1.0", "PyYAML>=6")
-    session.run("mypy")
+    install(session, *group("types"), "nox", "genai-prices>=0.2.1", "pathspec>=1.0", "PyYAML>=6")
+    session.run("mypy", "--num-workers=2")
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run pytest, behave and Robot on the built wheel, and demand their coverage together."""
-    session.install(*group("tests"), ".")
+    install(session, *group("tests"), ".")
     session.run("coverage", "erase")
-    pytest = ("pytest", "-q", "-n", "2", *A_TEST_THAT_HANGS)
-    traced = ("-m", "not long", "tests/unit", "tests/tidy")
-    session.run("coverage", "run", "-m", *pytest, *traced, *session.posargs)
-    # Races, kills and journeys show nothing that is not covered; a tracer would change their time.
-    untraced = ("-m", "long", "tests/unit", "tests/stress", "tests/crash")
-    session.run(*pytest, *untraced, *session.posargs)
-    session.run("coverage", "run", "-m", "behave", "--format=progress", "--no-summary")
-    session.run(
-        "coverage", "run", "-m", "robot", "--outputdir=results", "--console=dotted", "robot"
-    )
+    pytest = ("pytest", "-q", *A_TEST_THAT_HANGS)
+    behave = ("behave", "--format=progress", "--no-summary")
+    robot = ("robot", "--outputdir=results", "--console=dotted", "robot")
+    with ThreadPoolExecutor(2) as pool:
+        # Both have one process and wait for it; what they say is shown when they have ended.
+        beside = [
+            pool.submit(session.run, "coverage", "run", "-m", *one, silent=True)
+            for one in (behave, robot)
+        ]
+        traced = (*WORKERS, "-m", "not long", "tests/unit", "tests/tidy")
+        session.run("coverage", "run", "-m", *pytest, *traced, *session.posargs)
+        # Races, kills and journeys cover nothing that others do not; a tracer changes their time.
+        folders = ("tests/unit", "tests/stress", "tests/crash", "tests/hunt_corpus")
+        untraced = (*WORKERS_THAT_WAIT, "-m", "long", *folders)
+        session.run(*pytest, *untraced, *session.posargs)
+    for one in beside:
+        session.log(one.result())
     session.run("coverage", "combine", "--quiet")
     session.run("coverage", "report")
 
@@ -59,7 +75,7 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def proofs(session: nox.Session) -> None:
     """Explore the interleavings of every pair of calls; the planted bugs must be found."""
-    session.install(*group("proofs"), ".")
+    install(session, *group("proofs"), ".")
     pytest = ("pytest", "-q", "-n", "2", *A_TEST_THAT_HANGS)
     session.run("frontrun", *pytest, "tests/proofs", *session.posargs)
 
@@ -69,22 +85,31 @@ def free_threaded(session: nox.Session) -> None:
     """Run the stress tests without an interpreter lock, where such an interpreter is found."""
     if FREE_THREADED is None:
         session.skip("no python3.14t or python3.13t on this machine")
-    session.install("pytest", "hypothesis", ".")
+    install(session, "pytest", "hypothesis", ".")
     session.run("pytest", "-q", "tests/stress")
 
 
 @nox.session
 def crash(session: nox.Session) -> None:
     """Kill a thousand processes under load and check that nothing acknowledged is lost."""
-    session.install(*group("tests"), ".")
+    install(session, *group("tests"), ".")
     kills = session.posargs[0] if session.posargs else "1000"
     session.run("pytest", "-q", "tests/crash", env={"CLEVERAGENTS_KILLS": kills})
 
 
 @nox.session
+def properties(session: nox.Session) -> None:
+    """Try a thousand examples of everything that is said of all values."""
+    install(session, *group("tests"), ".")
+    examples = session.posargs[0] if session.posargs else "1000"
+    pytest = ("pytest", "-q", *WORKERS, "-m", "hypothesis", "tests/unit")
+    session.run(*pytest, env={"CLEVERAGENTS_EXAMPLES": examples})
+
+
+@nox.session
 def benchmarks(session: nox.Session) -> None:
     """Run every benchmark, or those named; each exits non-zero when it misses its goal."""
-    session.install(".[bench]")
+    install(session, ".[bench]")
     programs = session.posargs or sorted(path.stem for path in Path("benchmarks").glob("[a-z]*.py"))
     for program in programs:
         session.run("python", f"benchmarks/{program}.py")

@@ -95,7 +95,12 @@ class CleverAgentsLibrary:
         return subprocess.Popen(
             command,
             cwd=self._folder,
-            env={**os.environ, "TMPDIR": str(self._temporary), **environment},
+            env={
+                **os.environ,
+                "TMPDIR": str(self._temporary),
+                "XDG_CACHE_HOME": str(self._top / "caches"),
+                **environment,
+            },
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -55,3 +55,19 @@ Setting That Breaks Its Rule Is Named With Its Source
     Run Command    cleveragents settings    CLEVERAGENTS_CONTEXT_WORKERS_MAX=8
     Exit Code Should Be    0
     Stdout Should Contain    environment CLEVERAGENTS_CONTEXT_WORKERS_MAX
+
+Context Of A Task Is Found And Is The Same Every Time
+    Write File    ledger.py    def settle_invoice(amount): ...
+    Write File    pages.py    def show_page(name): ...
+    Run Command    cleveragents context settle_invoice --tokens 200 --json
+    Exit Code Should Be    0
+    Json Field Should Be    files    ['ledger.py']
+    Run Command    cleveragents context settle_invoice --tokens 200
+    Exit Code Should Be    0
+    Stdout Should Contain    def settle_invoice
+    Stderr Should Contain    lexical
+    Run Command    cleveragents context settle_invoice --tokens 0
+    Exit Code Should Be    2
+    Stderr Should Contain    error[CA1005]: `--tokens` must be 1 to
+    Run Command    cleveragents doctor
+    Stdout Should Contain    code index

@@ -59,4 +59,4 @@ Container Wires One Of Each Service
     ...    ${SPACE * 4}context = services.pipeline.build(ContextRequest("anything", Path(".")))
     ...    print(same, [str(one.status) for one in context.reports])
     Exit Code Should Be    0
-    Stdout Should Contain    True ['ok', 'ok']
+    Stdout Should Contain    True ['ok', 'ok', 'ok', 'ok', 'ok', 'ok']

@@ -71,6 +71,10 @@ class DictBench:
     def run(self, command, *, stop=None, on_output=None):  # noqa: ARG002  # as the protocol
         return self.world.command(command, stop)
 
+    def changed(self):
+        seen = self.world.tree if self.mine is None else self.mine
+        return {path: data for path, data in seen.items() if isinstance(data, bytes)}
+
     def seal(self):
         if self.sealed is None and self.mine is not None:
             self.sealed = f"c-{next(self.world.numbers)}"

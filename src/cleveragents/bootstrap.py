@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from cleveragents.application.memory_changesets import InMemoryChangesetStore
@@ -21,25 +22,35 @@ from cleveragents.application.services.error_recovery_service import (
 from cleveragents.application.services.plan_execution_context import PlanExecutionContext
 from cleveragents.application.services.recovery_policy import RecoveryPolicy
 from cleveragents.domain.budget import Limit
+from cleveragents.infrastructure.code_index.opening import index_of
 from cleveragents.infrastructure.durable_cost_tracker import DurableCostTracker
+from cleveragents.infrastructure.exact_tokens import TokenCounter
 from cleveragents.infrastructure.sqlite_changesets import SqliteChangesetStore
 from cleveragents.infrastructure.sqlite_errors import SqliteErrorJournal
 from cleveragents.providers.cost_tracker import CostTracker
 from cleveragents.providers.model_access.rate_limiter import RateLimiter
 from cleveragents.providers.pricing import PriceTable
 from cleveragents.settings import Settings, load
+from cleveragents.strategies.embeddings import Embeddings
 from cleveragents.strategies.explicit_files import ExplicitFiles
+from cleveragents.strategies.history import History
 from cleveragents.strategies.identifier_match import IdentifierMatch
+from cleveragents.strategies.lexical import Lexical
+from cleveragents.strategies.names import Names
+from cleveragents.strategies.references import References
+from cleveragents.strategies.shared_view import SharedView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
+    from cleveragents.application.code_index import ChunkSearch, CodeIndex
     from cleveragents.application.ports import ChangesetStore
     from cleveragents.application.services.circuit_breaker import StateChange
     from cleveragents.domain.error_record import Decision, ErrorRecord
     from cleveragents.domain.event import Notice
     from cleveragents.domain.strategy import Strategy
+    from cleveragents.infrastructure.code_index.opening import LazyCodeIndex
+    from cleveragents.infrastructure.embeddings.chunk_vectors import ChunkVectors
     from cleveragents.infrastructure.store import Store
 
 
@@ -104,9 +115,15 @@ class Container:
                 deadline_s=self.settings.context_deadline_s,
             ),
         )
-        usual = (ExplicitFiles(), IdentifierMatch())
+        #: None when it is switched off.
+        self.index = index_of(self.settings.context_index_folder)
+        #: None unless a model is named, and there is an index.
+        self.vectors = _vectors(self.settings, self.index)
+        self.count_tokens = TokenCounter(self.settings.context_token_count)
         self.pipeline = ContextPipeline(
-            self.executor, usual if given.strategies is None else given.strategies
+            self.executor,
+            _given(given.strategies, lambda: usual_strategies(self.index, self.vectors)),
+            count_tokens=self.count_tokens,
         )
         self.errors = ErrorRecoveryService(
             RecoverySettings(
@@ -139,7 +156,12 @@ class Container:
         """
         if isinstance(self.cost_tracker, DurableCostTracker):
             self.cost_tracker.close()
-        return self.executor.close()
+        left = self.executor.close()
+        if self.vectors is not None:
+            self.vectors.close()
+        if self.index is not None:
+            self.index.close()
+        return left
 
     def __enter__(self) -> Self:
         return self
@@ -148,9 +170,36 @@ class Container:
         self.close()
 
 
+def usual_strategies(
+    index: CodeIndex | None, search: ChunkSearch | None = None
+) -> tuple[Strategy, ...]:
+    """Return the strategies that look for context; without an index, those that need none."""
+    if index is None:
+        return ExplicitFiles(), IdentifierMatch()
+    shared = SharedView(index)
+    return (
+        ExplicitFiles(shared),
+        Lexical(shared),
+        Names(shared),
+        References(shared),
+        History(shared),
+        IdentifierMatch(shared),
+        *(() if search is None else (Embeddings(shared, search),)),
+    )
+
+
 def _given(part: T | None, usual: Callable[[], T]) -> T:
     # Not `part or usual()`: an empty store is falsy, and still the one that was given.
     return usual() if part is None else part
+
+
+def _vectors(settings: Settings, index: LazyCodeIndex | None) -> ChunkVectors | None:
+    if index is None or settings.context_embeddings == "off":
+        return None
+    # Its packages are large, and most users have no model.
+    from cleveragents.infrastructure.embeddings.chunk_vectors import ChunkVectors
+
+    return ChunkVectors(Path(settings.context_embeddings), index.folder)
 
 
 def _changesets(store: Store | None) -> ChangesetStore:

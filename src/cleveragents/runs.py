@@ -24,6 +24,7 @@ from cleveragents.application.services.plan_runner import PlanRunner
 from cleveragents.domain.budget import Limit
 from cleveragents.domain.error_record import Action
 from cleveragents.domain.errors import CleverAgentsError, PlanError
+from cleveragents.infrastructure.changes.attempt_changes import merged_changes, own_changes
 from cleveragents.infrastructure.changes.harvest import Harvest
 from cleveragents.infrastructure.durable_cost_tracker import DurableCostTracker
 from cleveragents.infrastructure.plan_jobs import LEASE_S
@@ -35,7 +36,7 @@ from cleveragents.infrastructure.tool_journal import StoredToolJournal
 from cleveragents.providers.pricing import PriceTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Callable, Container, Mapping
 
     from cleveragents.actors.llm.parts import Line, LlmParts
     from cleveragents.application.attempts import Actor, Files
@@ -269,7 +270,7 @@ class WorkspaceBenches:
                 self._workspace.attempt(plan_id, node, attempt, actor=actor)
             )
 
-        return WorkspaceBench(self._workspace, self._harvest, make)
+        return WorkspaceBench(self._workspace, self._harvest, plan_id, make)
 
     def paths(self, changeset_id: str) -> tuple[str, ...]:
         """Return the paths that a changeset touches, sorted."""
@@ -304,10 +305,15 @@ class WorkspaceBench:
     """The `Bench` of one attempt; its tools may use it from several threads at once."""
 
     def __init__(
-        self, workspace: Workspace, harvest: Harvest, make: Callable[[ExitStack], Attempt]
+        self,
+        workspace: Workspace,
+        harvest: Harvest,
+        plan_id: str,
+        make: Callable[[ExitStack], Attempt],
     ) -> None:
         self._workspace = workspace
         self._harvest = harvest
+        self._plan_id = plan_id
         self._opened = ExitStack()
         self._attempt: _Once[Attempt] = _Once(lambda: make(self._opened))
         self._sealed: str | None = None
@@ -327,6 +333,15 @@ class WorkspaceBench:
         """Run a command in the sandbox."""
         attempt = self._attempt.value()
         return attempt.run_command(command, stop=stop, on_output=on_output)
+
+    def changed(self) -> Mapping[str, bytes | None]:
+        """Return what differs here from the user's tree; a sandbox is not made for it."""
+        changes = self._workspace.changes
+        plan, attempt = changes.trees.begin(self._plan_id), self._attempt.peek()
+        if attempt is None:
+            return merged_changes(changes.repository, plan.base, plan.head)
+        merged = merged_changes(changes.repository, plan.base, attempt.sandbox.commit)
+        return {**merged, **own_changes(changes.repository, attempt.sandbox, attempt.files.tree)}
 
     def seal(self) -> str | None:
         """Put what was changed into the store, and return the changeset's id."""

@@ -16,7 +16,7 @@ from cleveragents.domain.errors import CleverAgentsError, RequestError, SetupErr
 from cleveragents.domain.money import Money
 from cleveragents.providers.model_access.names import PROVIDERS
 from cleveragents.providers.model_access.rate_bucket import RateLimits
-from cleveragents.providers.pricing import SETTINGS_FILE, Price
+from cleveragents.providers.pricing import SETTINGS_FILE, SETTINGS_VARIABLE, Price
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -78,6 +78,22 @@ def _file(value: Any) -> Path:
     if path.name.strip() in {"", ".."} or "\0" in str(path):
         raise ValueError("must be the path of a file")
     return path
+
+
+def _folder_or(*words: str) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        if value in words:
+            return str(value)
+        try:
+            path = Path(value).expanduser()
+        except (TypeError, RuntimeError):  # no text, or `~` of a user without a home
+            path = Path()
+        # A relative one would mean another folder in each folder that a command is run in.
+        if not path.is_absolute() or "\0" in str(path):
+            raise ValueError(f"must be {', '.join(words)} or the absolute path of a folder")
+        return str(path)
+
+    return check
 
 
 def _one_of(*words: str) -> Callable[[Any], str]:
@@ -144,10 +160,25 @@ class Settings:
         30.0, _seconds, "first pause; it doubles with each failed round"
     )
     breaker_pause_s_max: float = _setting(600.0, _seconds, "longest pause")
-    context_workers_max: int = _setting(4, _whole(1, 64), "strategies that run at once")
+    context_workers_max: int = _setting(8, _whole(1, 64), "strategies that run at once")
     context_timeout_s: float = _setting(5.0, _seconds, "time limit of one strategy")
     context_deadline_s: float = _setting(10.0, _seconds, "time limit of one request for context")
     context_tokens_max: int = _setting(8000, _whole(1, 2_000_000), "tokens of context for an actor")
+    context_index_folder: str = _setting(
+        "auto",
+        _folder_or("auto", "off"),
+        "where the code index is kept: auto (your cache folder), off, or a folder",
+    )
+    context_embeddings: str = _setting(
+        "off",
+        _folder_or("off"),
+        "folder of a model2vec model that finds code by its meaning, or off",
+    )
+    context_token_count: str = _setting(
+        "auto",
+        _one_of("auto", "exact", "bytes"),
+        "how tokens of context are counted: auto (exact where it is installed), exact or bytes",
+    )
     error_records_kept_max: int = _setting(
         1000, _whole(1, 1_000_000), "errors kept in full for each plan; all are counted"
     )
@@ -242,7 +273,7 @@ def _current_folder() -> Path:
 
 
 def _read_file(environment: Mapping[str, str], folder: Path) -> tuple[Path, dict[str, Any]]:
-    named = environment.get(f"{ENVIRONMENT_PREFIX}SETTINGS")
+    named = environment.get(SETTINGS_VARIABLE)
     path = Path(named) if named else folder / SETTINGS_FILE
     if not named and not path.is_file():
         return path, {}

@@ -22,7 +22,6 @@ from cleveragents.domain.plan import Budget, LlmActor, Node, Plan
 from cleveragents.domain.plan_graph import NodeState
 from cleveragents.infrastructure.durable_cost_tracker import DurableCostTracker
 from cleveragents.infrastructure.plan_journal import SqliteRunBook
-from cleveragents.infrastructure.purses import HeldMoney
 from cleveragents.infrastructure.sandbox.confined_tree import ConfinedTree
 from cleveragents.infrastructure.sqlite_conversations import SqliteConversations
 from cleveragents.providers.model_access.line import ModelLine
@@ -44,8 +43,10 @@ SECONDS_MAX = 120
 POINTS = {
     "reserved": (DurableCostTracker, "reserve", {"after": True}),
     "answered": (ModelLine, "request", {"after": True}),
+    # Keeping and paying are one transaction: in its middle, after it, and after all is told of it.
+    "half-kept": (SqliteConversations, "_insert", {"after": True}),
+    "paid": (DurableCostTracker, "_adopt", {}),
     "kept": (SqliteConversations, "keep", {"after": True}),
-    "paid": (HeldMoney, "settle", {"after": True}),
     "in-a-tool": (ConfinedTree, "write", {"after": True}),
     "after-a-tool": (ToolService, "call", {"after": True}),
     "sealed": (SqliteRunBook, "put", {"when": is_about(NodeState.MERGING)}),

@@ -49,6 +49,10 @@ class Bench:
     def recover(self) -> Action:
         return self.service.recover(FAULT, MODELS).action
 
+    def recover_here(self) -> Action | None:
+        decision = self.service.recover_by({Action.RETRY}, FAULT, MODELS)
+        return None if decision is None else decision.action
+
     def succeed(self) -> None:
         self.service.record_success("p", node="n")
 
@@ -113,6 +117,14 @@ def test_an_error_and_the_creation_of_its_history_lose_nothing():
 
 def test_two_callers_never_share_the_last_retry():
     prove(bench, [Bench.recover, Bench.recover], one_retry)
+
+
+def test_of_two_callers_who_can_only_retry_one_does_and_the_other_leaves_no_trace():
+    def holds(arena: Arena[Bench]) -> bool:
+        decisions = arena.subject.service.history("p").decisions
+        return {*arena.returned.values()} == {Action.RETRY, None} and len(decisions) == 1
+
+    prove(bench, [Bench.recover_here, Bench.recover_here], holds)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ ARROWS = {
     "strategies": {"domain", "application"},
     "infrastructure": {"domain", "providers", "application"},
     "testing": {"domain"},
+    "hunt": {"domain", "application"},
     "settings": {"domain", "providers"},
     "bootstrap": {"domain", "providers", "application", "strategies", "infrastructure", "settings"},
     "actors": {"domain", "application", "providers"},
@@ -40,6 +41,7 @@ ARROWS = {
         "actors",
         "workspace",
         "runs",
+        "hunt",
         # The demo with a model runs the model server that is shipped for tests.
         "testing",
     },

@@ -8,7 +8,9 @@ import pytest
 
 from cleveragents.application.run_journal import PlanState
 from cleveragents.application.services.run_options import RunOptions
+from cleveragents.bootstrap import Container
 from cleveragents.domain.command import Command
+from cleveragents.domain.context_request import ContextRequest
 from cleveragents.domain.error_record import Action, ErrorCategory
 from cleveragents.domain.errors import PlanError, SandboxError
 from cleveragents.domain.money import Money
@@ -27,6 +29,7 @@ from cleveragents.domain.plan import (
 )
 from cleveragents.domain.plan_graph import NodeState
 from cleveragents.runs import RunParts, Runs
+from cleveragents.settings import Settings
 from cleveragents.testing import Gate, run_together
 from cleveragents.workspace import Workspace, WorkspaceOptions
 from runkit import FunctionActor
@@ -338,3 +341,82 @@ def test_no_attempt_begins_once_bills_without_a_promise_ate_the_budget(workspace
         assert runs.tracker.balance("plan", "p").spent == Money.of("1.20")
         again = runs.resume("p", budget_usd_max=2)
     assert again.state is PlanState.DONE
+
+
+class TestContext:
+    """Actors look for context in the files as they see them."""
+
+    @pytest.fixture
+    def services(self, tmp_path):
+        with Container(Settings(context_index_folder=str(tmp_path / "index"))) as services:
+            yield services
+
+    def runs(self, workspace, services, **functions):
+        def build(value):
+            return FunctionActor(functions[value.function.partition(":")[2]])
+
+        parts = RunParts(build_actor=build, find_context=services.pipeline.build)
+        return Runs(workspace, parts)
+
+    def test_file_that_an_actor_has_just_written_is_found_by_its_next_request(
+        self, workspace, services
+    ):
+        root = workspace.changes.root
+
+        def look(attempt):
+            return attempt.find_context(ContextRequest("settle the invoice", root)).render()
+
+        def work(attempt):
+            before = look(attempt)
+            attempt.files.write("invoices.py", b"def settle_invoice():\n    return 1\n")
+            written = look(attempt)
+            attempt.files.write("invoices.py", b"\n\ndef settle_invoice():\n    return 2\n")
+            changed = look(attempt)
+            attempt.files.remove("invoices.py")
+            return [before, written, changed, look(attempt)]
+
+        with self.runs(workspace, services, a=work) as runs:
+            result = runs.run(plan(function("a")), "p")
+        before, written, changed, removed = result.outputs["a"]
+        assert "invoice" not in before
+        assert "invoices.py:1-2\n```\ndef settle_invoice():\n    return 1\n" in written
+        assert "    return 2\n" in changed
+        assert "return 1" not in changed
+        assert "invoice" not in removed
+
+    def test_what_was_merged_into_the_plan_is_found_before_a_sandbox_is_made(
+        self, workspace, services
+    ):
+        def write(attempt):
+            attempt.files.write("invoices.py", b"def settle_invoice(): ...\n")
+            attempt.files.remove("a.txt")
+
+        def look(attempt):
+            request = ContextRequest("settle the invoice of a.txt", workspace.changes.root)
+            found = attempt.find_context(request).render()
+            return [found, len(workspace.sandboxes.list())]
+
+        with self.runs(workspace, services, write=write, look=look) as runs:
+            result = runs.run(plan(function("write"), function("look", "write")), "p")
+        found, sandboxes = result.outputs["look"]
+        assert "def settle_invoice" in found
+        assert "one" not in found
+        assert sandboxes == 0
+
+    def test_other_actors_do_not_see_what_is_not_merged(self, workspace, services):
+        gate = Gate()
+
+        def write(attempt):
+            attempt.files.write("invoices.py", b"def settle_invoice(): ...\n")
+            gate.pass_through()
+
+        def look(attempt):
+            gate.wait_for(1)
+            request = ContextRequest("settle the invoice", workspace.changes.root)
+            found = attempt.find_context(request).render()
+            gate.open()
+            return found
+
+        with self.runs(workspace, services, write=write, look=look) as runs:
+            result = runs.run(plan(function("write"), function("look")), "p")
+        assert "invoice" not in result.outputs["look"]

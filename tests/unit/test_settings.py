@@ -235,3 +235,23 @@ def test_tables_are_refused_with_what_they_may_hold(name, value, says):
 def test_longest_pause_is_at_least_the_first():
     with pytest.raises(SetupError, match="must be at least `breaker_pause_s`"):
         Settings(breaker_pause_s_max=5)
+
+
+@pytest.mark.parametrize("value", ["", "index", "./index", "/a\0b", 5], ids=repr)
+def test_folder_of_the_index_must_be_absolute(value):
+    """A relative one would mean another folder wherever a command is run."""
+    with pytest.raises(SetupError, match="must be auto, off or the absolute path of a folder"):
+        Settings(context_index_folder=value)
+
+
+def test_folder_of_the_index_may_be_in_the_home_of_the_user(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/someone")
+    assert Settings(context_index_folder="~/index").context_index_folder == "/home/someone/index"
+    assert Settings(context_index_folder="off").context_index_folder == "off"
+
+
+@pytest.mark.parametrize("value", ["", "auto", "model", "/a\0b"], ids=repr)
+def test_folder_of_the_model_must_be_absolute(value):
+    """`model` alone could be taken for the name of a public model; nothing is ever fetched."""
+    with pytest.raises(SetupError, match="must be off or the absolute path of a folder"):
+        Settings(context_embeddings=value)

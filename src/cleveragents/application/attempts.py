@@ -9,10 +9,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping
     from types import TracebackType
 
+    from cleveragents.application.services.provider_gate import Pass
     from cleveragents.domain.changeset import FileMode
     from cleveragents.domain.command import Command, Finished
     from cleveragents.domain.conflict import MergeOutcome
     from cleveragents.domain.context_request import ContextRequest
+    from cleveragents.domain.error_record import ErrorRecord
     from cleveragents.domain.money import Money
     from cleveragents.domain.plan import Node, Plan
     from cleveragents.domain.stop_signal import StopSignal
@@ -65,6 +67,14 @@ class Bench(Protocol):
         on_output: Callable[[bytes], object] | None = None,
     ) -> Finished:
         """Run a command in the sandbox."""
+        ...
+
+    def changed(self) -> Mapping[str, bytes | None]:
+        """Return what differs here from the user's tree: content by path, None where it is gone.
+
+        That is what was merged into the plan so far, and what this attempt wrote. Files that git
+        would not show, links, and what is too large to be read by anybody are left out.
+        """
         ...
 
     def seal(self) -> str | None:
@@ -191,6 +201,20 @@ class Purse(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A fault that its actor has recorded and raises, so that the runner decides about it."""
+
+    error: BaseException
+    record: ErrorRecord
+    #: What had let the call through that failed; a limit closes its gate.
+    gate_pass: Pass | None = None
+
+
+def _not_heard(_: Recorded) -> None:
+    """Nobody decides: an actor was asked to work without a runner."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptContext:
     """What an actor is asked, and everything it may use; one for each attempt, never shared."""
@@ -213,6 +237,8 @@ class AttemptContext:
     log: Callable[[str], None]
     #: Finds context; None where no pipeline is set up.
     find_context: Callable[[ContextRequest], Any] | None = None
+    #: Hears of a fault that is on record already, before it is raised: none is recorded twice.
+    hand_over: Callable[[Recorded], object] = _not_heard
 
     @property
     def files(self) -> Files:

@@ -23,7 +23,7 @@ def doctor(options: Namespace) -> int:
     if options.clean:
         return _clean(as_json=options.json)
     settings, checks = _settings()
-    checks += look(state.root(), store_path(settings), os.environ)
+    checks += look(state.root(), store_path(settings), os.environ, settings.context_index_folder)
     if options.json:
         for check in checks:
             output.record(_record(check))

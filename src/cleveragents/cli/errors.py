@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from cleveragents.cli import output, state
+from cleveragents.cli.run_lines import counted
 from cleveragents.cli.table import table
 from cleveragents.domain.budget import zone_of
 from cleveragents.infrastructure.audit import Filter, events
@@ -48,7 +49,7 @@ def show_errors(options: Namespace) -> int:
     counts: Counter[str] = Counter()
     for fault in faults:
         counts[fault.last["category"]] += fault.times
-    output.data(f"\n{counts.total()} errors: {_listed(counts.most_common())}")
+    output.data(f"\n{counted(counts.total(), 'error')}: {_listed(counts.most_common())}")
     return 0
 
 

@@ -38,7 +38,7 @@ def fix(options: Namespace) -> int:
     view = _view_of(options)
     found = found_fixers(state.root())
     chosen = chosen_fixers(found, options.only or ())
-    check = _check_of(options)
+    check = check_of(options)
     view.found(found, chosen, check)
     if not chosen:
         output.talk("No fixer that this repository is configured for can run here")
@@ -93,28 +93,33 @@ def answer_to(question: str) -> str:
     return sys.stdin.readline().strip().lower()
 
 
-def _check_of(options: Namespace) -> FoundCheck | None:
+def check_of(options: Namespace) -> FoundCheck | None:
+    """Return the check that is wanted: a given one, the tests that are found, or none."""
     if options.no_check:
         return _NOT_WANTED
     if options.check is None:
         return found_check(state.root())
+    return given_check(state.root(), words_of("--check", options.check))
+
+
+def words_of(flag: str, command: str) -> tuple[str, ...]:
+    """Return a command that a person wrote as its words; refuse what only a shell understands."""
     try:
-        words = shlex.split(options.check)
+        words = shlex.split(command)
     except ValueError as error:
         raise RequestError(
-            f"`--check` must be a command, got {options.check!r}: {str(error).lower()}"
+            f"`{flag}` must be a command, got {command!r}: {str(error).lower()}"
         ) from None
-    if (word := shell_word(options.check)) is not None:
-        in_shell = shlex.quote(shlex.join(("sh", "-c", options.check)))
+    if (word := shell_word(command)) is not None:
+        in_shell = shlex.quote(shlex.join(("sh", "-c", command)))
         raise RequestError(
-            f"`--check` holds `{word}`, which only a shell understands",
-            hint=f"Let a shell read it: `--check {in_shell}`",
+            f"`{flag}` holds `{word}`, which only a shell understands",
+            hint=f"Let a shell read it: `{flag} {in_shell}`",
         )
     if not words:
-        raise RequestError(
-            "`--check` must be a command, got none", hint="Use `--no-check` to run without one"
-        )
-    return given_check(state.root(), tuple(words))
+        hint = "Use `--no-check` to run without one" if flag == "--check" else None
+        raise RequestError(f"`{flag}` must be a command, got none", hint=hint)
+    return tuple(words)
 
 
 def _is_judged(check: FoundCheck | None, report: FixReport) -> bool:

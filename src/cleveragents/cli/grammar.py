@@ -9,6 +9,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 from cleveragents._version import __version__
+from cleveragents.cli.context_grammar import add_context
+from cleveragents.cli.hunt_grammar import add_hunt
 from cleveragents.cli.plan_grammar import add_plan_commands
 
 if TYPE_CHECKING:
@@ -31,7 +33,9 @@ def parser() -> argparse.ArgumentParser:
     add_plan_commands(commands, _add)
     _add_diff_and_apply(commands)
     _add_fix(commands)
+    add_hunt(commands, _add)
     _add_guard(commands)
+    add_context(commands, _add)
     _add_costs(commands)
     _add_budget(commands)
     _add_errors(commands)

@@ -51,6 +51,10 @@ class GuardedBench:
         given = replace(command, stdin=self.stdin, env={**command.env, **self.env})
         return self.inner.run(given, stop=stop, on_output=show)
 
+    def changed(self) -> Mapping[str, bytes | None]:
+        """Return what differs here from the user's tree."""
+        return self.inner.changed()
+
     def seal(self) -> str | None:
         """Put what was changed into the store."""
         return self.inner.seal()

@@ -115,7 +115,7 @@ class JsonView:
                 "kind": "warning",
                 "code": notice.code,
                 "message": notice.message,
-                "facts": {name: str(value) for name, value in notice.facts.items()},
+                "facts": {name: _shown(value) for name, value in notice.facts.items()},
             }
         )
 
@@ -137,9 +137,13 @@ def event_record(event: RunEvent) -> dict[str, Any]:
 
 def warning(notice: Notice) -> str:
     """Return a warning as people read it."""
-    facts = {name: one_line(str(value)) for name, value in notice.facts.items()}
+    facts = {name: one_line(_shown(value)) for name, value in notice.facts.items()}
     head = f"warning[{notice.code}]: {one_line(notice.message)}"
     return f"{head}\n{output.facts(facts)}" if facts else head
+
+
+def _shown(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _record(told: dict[str, Any]) -> None:

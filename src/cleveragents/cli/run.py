@@ -86,7 +86,13 @@ def resume(options: Namespace) -> int:
         from cleveragents.cli.strategize import go_on
 
         return go_on(model, options, budget)
+    if model.plan.name == "hunt":
+        from cleveragents.cli import hunt
+
+        if hunt.is_hunt(model.plan):
+            return hunt.go_on(model, options)
     with desk_for(Path.cwd() if folder is None else state.root() / folder, options) as desk:
+        desk.check(model.plan, model.kept)
 
         def start() -> RunResult:
             return desk.runs.resume(plan_id, budget_usd_max=budget)
@@ -147,6 +153,8 @@ def lived_through(
     if not options.json:
         output.talk(header(model))
     result = desk.follow(start, view_of(model, as_json=options.json))
+    # By the books: no event tells of promises of dead processes that ran out meanwhile.
+    model.spent = desk.runs.tracker.balance("plan", result.plan_id).spent
     return RunEnd.of(result, model, desk.workspace.changes)
 
 
@@ -164,7 +172,7 @@ def _concluded(end: RunEnd, mode: ApplyMode, options: Namespace) -> int:
         if confirmed(f"Apply {counted(end.files, 'file')} to your tree?"):
             mode = ApplyMode.AUTO
     if mode is ApplyMode.AUTO:
-        return _applied(end.result.plan_id, options)
+        return applied(end.result.plan_id, options)
     if not options.json:
         plan_id = shlex.quote(end.result.plan_id)
         output.talk(
@@ -174,7 +182,8 @@ def _concluded(end: RunEnd, mode: ApplyMode, options: Namespace) -> int:
     return end.exit_code
 
 
-def _applied(plan_id: str, options: Namespace) -> int:
+def applied(plan_id: str, options: Namespace) -> int:
+    """Put the changes of a plan into the tree, as `cleveragents apply` does."""
     from cleveragents.cli.changes_apply import apply
 
     nothing = dict.fromkeys(("actor", "path", "branch", "message", "take"))

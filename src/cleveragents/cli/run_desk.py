@@ -23,16 +23,18 @@ from cleveragents.cli import question as person
 from cleveragents.cli import state
 from cleveragents.cli.stored_plans import files_in
 from cleveragents.domain.event import Notice
+from cleveragents.domain.plan_actors import CommandActor
 from cleveragents.domain.run_events import NodeFinished
 from cleveragents.runs import RunParts, Runs
 from cleveragents.settings import load
 from cleveragents.workspace import Workspace, WorkspaceOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from cleveragents.application.attempts import Actor
+    from cleveragents.application.run_journal import NodeRecord
     from cleveragents.application.services.attempt_order import Question
     from cleveragents.application.services.plan_run import PlanRun
     from cleveragents.application.services.run_result import RunResult
@@ -146,14 +148,17 @@ class RunDesk:
             )
             self._opened = opened.pop_all()
 
-    def check(self, plan: Plan) -> None:
+    def check(self, plan: Plan, kept: Iterable[NodeRecord] = ()) -> None:
         """Refuse before anything runs what can be known to fail.
 
-        That is a function that is not there, and a command that must be confined and cannot be.
+        That is a function that is not there, a model that cannot be asked, and a command that must
+        be confined and cannot be. Of a plan that goes on, nodes that are over need nothing.
         """
-        if plan.runs_commands:
+        over = {one.id for one in kept if one.state.lets_dependants_start}
+        left = [node for name, node in plan.resolved().items() if name not in over]
+        if any(node.check is not None or isinstance(node.actor, CommandActor) for node in left):
             self.workspace.check_commands()
-        for node in plan.resolved().values():
+        for node in left:
             assert node.actor is not None, "a plan gives each node an actor"
             check_actor(node.actor, self.runs.actors)
 

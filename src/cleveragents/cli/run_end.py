@@ -6,7 +6,9 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from cleveragents.actors.llm.planner import NAME as PLANNING
 from cleveragents.application.run_journal import PlanState
+from cleveragents.application.services.run_result import ANEW
 from cleveragents.cli import output
 from cleveragents.cli.cautions import Cautions
 from cleveragents.cli.changes import told
@@ -18,6 +20,8 @@ from cleveragents.domain.money import Money
 from cleveragents.domain.plan_graph import NodeState
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cleveragents.application.run_journal import NodeRecord
     from cleveragents.application.services.run_result import RunResult
     from cleveragents.cli.view_model import RunModel
@@ -28,8 +32,10 @@ CONFLICTS_SHOWN_MAX: Final = 5
 #: What a fault is called that has no code of its own, such as an exception of a user's function.
 _NODE_FAILED: Final = "CA4301"
 _UNKNOWN: Final = "CA4107"
-#: The command that raises the budget of one node, in the hint of its error.
-_NODE_BUDGET: Final = "cleveragents budget set label"
+#: Plans that we make for a goal and for a hunt: there is no file that a user could change.
+_OURS: Final = frozenset({PLANNING, "hunt"})
+#: How the label of one node begins.
+_NODE_LABEL: Final = "node="
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +125,38 @@ class RunEnd:
         go_on = self._go_on()
         if self.conflicts:
             return f"Decide each conflict by its command, then run `{go_on}`"
-        short = [(one.error or {}) for one in self.result.nodes.values() if _is_budget(one)]
-        of_node = [one["hint"] for one in short if _NODE_BUDGET in (one.get("hint") or "")]
-        if of_node:
-            # More money for the plan does not help a node that used up its own.
-            return f"{of_node[0]}, then run `{go_on}`"
+        short = [
+            (one.error or {})
+            for one in self.result.nodes.values()
+            if _is_about(one, ErrorCategory.BUDGET)
+        ]
         if short:
-            return f"Run `{go_on} --budget-usd-max {self._more_money()}`"
+            return self._more(short[0])
         if self.exit_code == LimitError.exit_code:
             return f"Run `{go_on}` to go on with what is left"
         worst = self.result.nodes.get((self.result.error or {}).get("facts", {}).get("node"))
-        own = None if worst is None else (worst.error or {}).get("hint")
+        error = (None if worst is None else worst.error) or {}
+        own = error.get("hint")
+        if own and error.get("category") == ErrorCategory.QUESTION:
+            # Whoever goes on has answered it.
+            return f"{own}: run `{go_on}`"
+        if own and ANEW in own:
+            or_else = "Run" if self.model.plan.name in _OURS else f"{own}; or run"
+            return f"{or_else} `{go_on}` to try once more as it is"
         return f"{own or 'See to the cause'}, then run `{go_on}`"
+
+    def _more(self, refused: Mapping[str, Any]) -> str:
+        """Return what raises the budget that had no room, and goes on."""
+        kind, _, name = str(refused.get("scope") or "plan").partition(":")
+        if kind == "plan":
+            return f"Run `{self._go_on()} --budget-usd-max {self._more_money()}`"
+        if name.startswith(_NODE_LABEL):
+            return f"{refused['hint']}, then run `{self._go_on()}`"
+        amount = Money.of(refused["needed_usd"])
+        words = ["cleveragents", "budget", "set", kind, _plain(Money(2 * amount.pico))]
+        # A day and a month have one budget for all of them.
+        words += [] if kind in {"day", "month"} else ["--name", name]
+        return f"Run `{shlex.join(words)}`, then run `{self._go_on()}`"
 
     def _go_on(self) -> str:
         return shlex.join(["cleveragents", "resume", self.result.plan_id])
@@ -138,10 +164,12 @@ class RunEnd:
     def _more_money(self) -> str:
         """Return twice the budget: enough to go on, and still a limit."""
         now = self.model.budget or self.model.spent or Money.of(1)
-        return f"{Money(2 * now.pico).usd.normalize():f}"
+        return _plain(Money(2 * now.pico))
 
     def _asks(self, one: NodeRecord) -> bool:
-        """Say whether a node failed and wants, by its own `recovery`, that a person is asked."""
+        """Say whether a node failed with a question, or its own `recovery` wants one asked."""
+        if one.state is NodeState.FAILED and _is_about(one, ErrorCategory.QUESTION):
+            return True
         recovery = next(
             (node.recovery for node in self.model.plan.nodes if node.name == one.node), None
         )
@@ -151,5 +179,9 @@ class RunEnd:
         return one.error.get("action") == Action.ASK and Action.ASK in cures
 
 
-def _is_budget(one: NodeRecord) -> bool:
-    return (one.error or {}).get("category") == ErrorCategory.BUDGET
+def _plain(amount: Money) -> str:
+    return f"{amount.usd.normalize():f}"
+
+
+def _is_about(one: NodeRecord, category: ErrorCategory) -> bool:
+    return (one.error or {}).get("category") == category

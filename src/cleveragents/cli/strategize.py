@@ -65,6 +65,7 @@ def go_on(model: RunModel, options: Namespace, budget: Money | None) -> int:
     """Go on with the planning of a goal, after a stop, a death or a failure."""
     wish = Wish.of(model.plan, model.budget)
     with desk_for(Path.cwd(), options, _wrap(wish)) as desk:
+        desk.check(model.plan, model.kept)
 
         def start() -> RunResult:
             return desk.runs.resume(model.plan_id, budget_usd_max=budget)
@@ -134,7 +135,16 @@ def _went_on(end: RunEnd, wish: Wish, options: Namespace) -> int:
     (node,) = end.result.nodes.values()
     plan = _read(str(node.output), wish, left)
     head = f"{PLANNED_AS}{end.result.plan_id} by {wish.model}, for {spent}\n"
-    path = _keep(plan, head, options.out)
+    try:
+        path = _keep(plan, head, options.out)
+    except OSError as error:
+        place = error.filename or options.out or "the folder of plans"
+        raise SetupError(
+            f"The plan cannot be kept in `{place}`: {error.strerror}",
+            # Planned is planned: nothing is asked, or paid, again.
+            hint="See to that, then run"
+            f" `{shlex.join(['cleveragents', 'resume', end.result.plan_id])}`",
+        ) from None
     return _decided(path, end, options)
 
 
@@ -147,11 +157,6 @@ def _keep(plan: Plan, head: str, out: str | None) -> Path:
                 file.write(text)
         except FileExistsError:
             continue
-        except OSError as error:
-            raise SetupError(
-                f"The plan cannot be kept in `{path}`: {error.strerror}",
-                hint="Choose another place with `--out`",
-            ) from None
         return path
     raise AssertionError("unreachable")
 

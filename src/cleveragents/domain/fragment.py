@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
 
 from cleveragents.domain.errors import RequestError
 
-__all__ = ["Fragment", "is_relative", "refuse_unless_relative", "refuse_unless_said"]
+__all__ = ["Fragment", "is_relative", "refuse_unless_relative", "refuse_unless_said", "version_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,9 @@ class Fragment:
     #: The strategy that found it.
     source: str
     reason: str
+    #: Of the whole file that the lines are taken from, as `version_of` gives it; empty if unknown.
+    #: Lines of two versions never stand in one context.
+    version: str = ""
 
     def __post_init__(self) -> None:
         refuse_unless_relative("path", self.path)
@@ -35,11 +39,18 @@ class Fragment:
             raise RequestError(f"`score` must be a finite number, got {self.score!r}")
         refuse_unless_said("source", self.source)
         refuse_unless_said("reason", self.reason)
+        if not isinstance(self.version, str):
+            raise RequestError(f"`version` must be text, got {self.version!r}")
 
     @property
     def lines(self) -> list[str]:
         """The text of each line, from `start_line` on."""
         return self.text.split("\n")
+
+
+def version_of(text: str) -> str:
+    """Return the mark of a file's whole text: equal marks, equal texts."""
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
 
 def is_relative(path: object) -> bool:

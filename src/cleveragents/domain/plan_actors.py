@@ -154,14 +154,22 @@ class LlmActor(PlanValue):
     turns_max: int = spec(
         Number(1, 1_000, "answers", whole=True), "how often the model may answer", 40
     )
+    call_timeout_s: float = spec(
+        Number(0, TIMEOUT_S_MAX, "seconds"), "how long one answer may take", 600.0
+    )
     fall_back: tuple[str, ...] = spec(
         Listed(_MODEL, "names of models"), "models to ask in this order when one cannot answer", ()
     )
     base_url: str | None = spec(
         Text("the address of a server", chars_max=2_000, pattern=r"^https?://[^\s/]+\S*$"),
-        "where the models are served, when not at their provider",
+        "where `model` and others of its provider are served, when not at the provider",
         None,
     )
+
+    def base_url_of(self, model: str) -> str | None:
+        """Return where one of the models is served; None is at its own provider."""
+        # Another provider speaks another protocol, and a server of one has no models of the other.
+        return self.base_url if model.partition(":")[0] == self.model.partition(":")[0] else None
 
 
 @dataclass(frozen=True, slots=True)

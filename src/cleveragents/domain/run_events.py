@@ -74,7 +74,7 @@ class NodeFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpendChanged:
-    """An attempt was charged so much more."""
+    """An attempt was charged so much more; less, where a bill came in place of its upper bound."""
 
     plan_id: str
     node: str

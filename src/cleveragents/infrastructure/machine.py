@@ -60,12 +60,18 @@ class Check:
     basic: bool = False
 
 
-def look(root: Path, store: Path, environment: Mapping[str, str]) -> tuple[Check, ...]:
-    """Look at everything; no file is left, no value of a variable is told."""
+def look(
+    root: Path, store: Path, environment: Mapping[str, str], index: str = "auto"
+) -> tuple[Check, ...]:
+    """Look at everything; no file is left, no value of a variable is told.
+
+    `index` is the setting `context_index_folder`.
+    """
     return (
         _python(),
         _git(),
         _store(store),
+        _index(index),
         _tree(root),
         _overlay(root),
         _bubblewrap(),
@@ -125,6 +131,29 @@ def _store(path: Path) -> Check:
 def _marks(connection: sqlite3.Connection) -> tuple[int, int]:
     owner = connection.execute("PRAGMA application_id").fetchone()[0]
     return owner, connection.execute("PRAGMA user_version").fetchone()[0]
+
+
+def _index(setting: str) -> Check:
+    if setting == "off":
+        hint = "Set `context_index_folder` to `auto`: context is found better with an index"
+        return Check("code index", False, "switched off by `context_index_folder`", hint)
+    try:
+        from cleveragents.infrastructure.code_index.upkeep import kept
+    except ImportError as error:  # a package that it needs is broken; that is to be told here
+        return Check("code index", False, str(error), "Install CleverAgents again")
+    found = kept(None if setting == "auto" else Path(setting))
+    if found.trouble is not None:
+        hint = f"Make `{found.path.parent}` usable, or run `cleveragents context --rebuild`"
+        return Check("code index", False, f"{found.path}: {found.trouble}", hint)
+    if found.size_bytes == 0:
+        return Check("code index", True, f"{found.path}: made when it is needed")
+    files, trees = _counted(found.files, "file"), _counted(found.trees, "tree")
+    size = f"{found.size_bytes / 1024**2:.1f} MiB"
+    return Check("code index", True, f"{found.path}: {files} of {trees}, {size}")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _tree(root: Path) -> Check:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final
 
-from cleveragents.domain.fragment import Fragment
-from cleveragents.strategies.source_tree import read_text, walk
+from cleveragents.application.source_tree import read_text, text_of, walk
+from cleveragents.domain.fragment import Fragment, version_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from cleveragents.application.code_index import CodeIndex
     from cleveragents.domain.context_request import ContextRequest
     from cleveragents.domain.stop_signal import StopSignal
 
@@ -39,6 +41,8 @@ _SPAN_LINES_MAX: Final = 60
 _SPANS_PER_FILE: Final = 5
 _SPANS_MAX: Final = 200
 _TERMS_SHOWN: Final = 3
+#: How long it reads. What it found in a part of a large tree is better than nothing in time.
+_READING_S: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +51,38 @@ class _Span:
     start_line: int
     end_line: int
     terms: frozenset[str]
+    #: Of the file when its lines were counted.
+    version: str
+
+
+def _monotonic() -> float:
+    # Looked up at each call, so that a test may put another clock into `time`.
+    return time.monotonic()
 
 
 class IdentifierMatch:
     """Finds the lines around literal matches of the task's words and identifiers.
 
     A match begins where a word, a `snake_case` part or a `camelCase` hump begins.
-    It keeps no state, so threads may share one.
+    It reads the tree, for a few seconds at most; with an index only until that is complete.
+    It keeps no state of a request, so threads may share one.
     """
 
     name: Final = "identifier-match"
 
+    def __init__(
+        self, index: CodeIndex | None = None, *, clock: Callable[[], float] = _monotonic
+    ) -> None:
+        self._index = index
+        self._clock = clock
+
     def find(self, request: ContextRequest, stop: StopSignal) -> Iterator[Fragment]:
-        """Yield spans, the best first; files that vanish or cannot be read are left out."""
-        spans, rarity = _search(request, terms_of(request.task), stop)
+        """Yield spans, the best first; files that vanish or change meanwhile are left out."""
+        if self._is_spared(request, stop):
+            return
+        until_s = self._clock() + _READING_S
+        paths = takewhile(lambda _: self._clock() < until_s, _paths(request, stop))
+        spans, rarity = _search(request, terms_of(request.task), paths, stop)
         scored = [(math.fsum(rarity[term] for term in span.terms), span) for span in spans]
         scored.sort(key=lambda pair: (-pair[0], pair[1].path, pair[1].start_line))
         taken: Counter[str] = Counter()
@@ -76,7 +98,25 @@ class IdentifierMatch:
                 end_line = span.start_line + len(lines) - 1
                 text = "\n".join(lines)
                 reason = _reason(span.terms, rarity)
-                yield Fragment(span.path, span.start_line, end_line, text, score, self.name, reason)
+                yield Fragment(
+                    span.path,
+                    span.start_line,
+                    end_line,
+                    text,
+                    score,
+                    self.name,
+                    reason,
+                    span.version,
+                )
+
+    def _is_spared(self, request: ContextRequest, stop: StopSignal) -> bool:
+        """Say whether an index has the whole tree; one that is broken has nothing of it."""
+        if self._index is None:
+            return False
+        try:
+            return self._index.view(request, stop).missing == 0
+        except Exception:  # noqa: BLE001  # the strategies that need it tell what broke
+            return False
 
 
 def terms_of(task: str) -> tuple[str, ...]:
@@ -91,15 +131,15 @@ def terms_of(task: str) -> tuple[str, ...]:
 
 
 def _search(
-    request: ContextRequest, terms: Sequence[str], stop: StopSignal
+    request: ContextRequest, terms: Sequence[str], paths: Iterable[str], stop: StopSignal
 ) -> tuple[list[_Span], dict[str, float]]:
-    """Return all spans of the tree, and how rare each term is in it."""
+    """Return all spans of these files, and how rare each term is in them."""
     spans: list[_Span] = []
     files_with: Counter[str] = Counter()
     files = 0
-    for path in walk(request.root, stop):
+    for path in paths:
         stop.raise_if_stopped()
-        text = read_text(request.root / path)
+        text = _text(request, path)
         if text is None:
             continue
         files += 1
@@ -108,8 +148,30 @@ def _search(
         files_with.update(in_path.union(*hits.values()))
         if in_path and not hits:
             hits = {1: set()}
-        spans.extend(_spans(path, in_path, hits, text.count("\n") + 1))
+        if hits:
+            spans.extend(_spans(path, in_path, hits, text))
     return spans, {term: math.log2(1 + files / count) for term, count in files_with.items()}
+
+
+def _paths(request: ContextRequest, stop: StopSignal) -> Iterator[str]:
+    """Yield the files of the tree, then those that were written over it."""
+    changed = _changed(request)
+    for path in walk(request.root, stop):
+        if path not in changed:
+            yield path
+    yield from sorted(changed)
+
+
+def _text(request: ContextRequest, path: str) -> str | None:
+    changed = _changed(request)
+    if path not in changed:
+        return read_text(request.root / path)
+    content = changed[path]
+    return None if content is None else text_of(content)
+
+
+def _changed(request: ContextRequest) -> Mapping[str, bytes | None]:
+    return {} if request.overlay is None else request.overlay.changed()
 
 
 def _hits(text: str, terms: Sequence[str], stop: StopSignal) -> dict[int, set[str]]:
@@ -146,26 +208,28 @@ def _begins_part(text: str, start: int) -> bool:
 
 
 def _spans(
-    path: str, in_path: frozenset[str], hits: Mapping[int, set[str]], lines: int
+    path: str, in_path: frozenset[str], hits: Mapping[int, set[str]], text: str
 ) -> Iterator[_Span]:
     """Join the surroundings of matches that touch, up to a length that is still a place."""
+    lines, version = text.count("\n") + 1, version_of(text)
     start, end, terms = 0, 0, set(in_path)
     for line in sorted(hits):
         first, last = max(1, line - _LINES_AROUND), min(lines, line + _LINES_AROUND)
         if start and (first > end + 1 or last - start >= _SPAN_LINES_MAX):
-            yield _Span(path, start, end, frozenset(terms))
+            yield _Span(path, start, end, frozenset(terms), version)
             start, terms = 0, set(in_path)
             first = max(first, end + 1)
         start, end = start or first, last
         terms |= hits[line]
-    if start:
-        yield _Span(path, start, end, frozenset(terms))
+    yield _Span(path, start, end, frozenset(terms), version)
 
 
 def _lines(request: ContextRequest, span: _Span) -> list[str]:
     """Read the span again: keeping every span of a large tree would fill the memory."""
-    text = read_text(request.root / span.path)
-    return [] if text is None else text.split("\n")[span.start_line - 1 : span.end_line]
+    text = _text(request, span.path)
+    if text is None or version_of(text) != span.version:
+        return []
+    return text.split("\n")[span.start_line - 1 : span.end_line]
 
 
 def _reason(terms: frozenset[str], rarity: Mapping[str, float]) -> str:

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleveragents.application.services.context_assembly import (
-    Finding,
     Origin,
+    Outline,
     Passage,
     approximate_tokens,
     pack,
-    rank,
     render,
 )
+from cleveragents.application.services.context_ranking import Finding, rank
 from cleveragents.domain.errors import RequestError
 from cleveragents.domain.fragment import Fragment
 
@@ -179,7 +179,7 @@ class TestPacking:
         found = tuple(lines("f", start, start + 8) for start in range(1, 200, 10))
         result = pack(rank([Finding(found)]), 500, uneven)
 
-        assert result.tokens == uneven(render(result.passages)) <= 500
+        assert result.tokens == uneven(render(result.passages, result.outlines)) <= 500
         assert result.passages
 
     @pytest.mark.parametrize("files", [1, 40, 2000], ids=["one-file", "some-files", "many-files"])
@@ -196,7 +196,7 @@ class TestPacking:
         result = pack(rank([Finding(found)]), PLENTY, count)
 
         assert result.omitted == 0
-        assert sum(counted) < 5 * len(render(result.passages))
+        assert sum(counted) < 5 * len(render(result.passages, result.outlines))
 
     @pytest.mark.parametrize("tokens_max", [97, 400, 3000])
     def test_the_room_is_used_although_lines_are_counted_one_by_one(self, tokens_max):
@@ -212,6 +212,27 @@ class TestPacking:
         assert spans(result)[0][:2] == ("f", 1)
         assert 45 < result.tokens <= 50
 
+    @pytest.mark.parametrize("length", [160, 190, 1000])
+    def test_one_file_does_not_keep_out_the_others(self, length):
+        """The user names a file that would fit, and fill the room."""
+        named = Finding((lines("named", 1, length),), weight=6)
+        others = [lines(f"other{n}", 1, 100, score=1 - n / 10) for n in range(5)]
+
+        result = packed(named, Finding(tuple(others)), tokens_max=1000)
+
+        shown = {one.path: approximate_tokens(one.text) for one in result.passages}
+        assert 450 < shown["named"] <= 600
+        assert len(shown) > 2
+        assert result.tokens > 900
+
+    def test_room_that_others_leave_goes_to_the_large_file(self):
+        named = Finding((lines("named", 1, 1000),), weight=6)
+
+        result = packed(named, Finding((lines("other", 1, 5),)), tokens_max=1000)
+
+        assert spans(result)[1] == ("other", 1, 5)
+        assert 980 < result.tokens <= 1000
+
     def test_what_every_text_costs_is_counted_once(self):
         """Some services add their own tokens to each text they count."""
         result = pack(
@@ -219,6 +240,59 @@ class TestPacking:
         )
 
         assert 490 < result.tokens <= 500
+
+
+class TestOutlines:
+    """Files for which there is no room are named, with their best place."""
+
+    @staticmethod
+    def many(count=50):
+        return Finding(tuple(lines(f"f{n:03}", 3, 40, score=100 - n) for n in range(count)))
+
+    def test_the_next_best_files_get_a_line_each(self):
+        result = packed(self.many(), tokens_max=2000)
+
+        shown = {one.path for one in result.passages}
+        expected = [f"f{n:03}" for n in range(50) if f"f{n:03}" not in shown]
+        assert [one.path for one in result.outlines] == expected[: len(result.outlines)]
+        assert len(result.outlines) > 10
+
+    def test_a_line_tells_the_best_place_and_how_it_begins(self):
+        result = packed(self.many(), tokens_max=2000)
+
+        text = render(result.passages, result.outlines)
+        first = result.outlines[0]
+        assert first == Outline(first.path, 3, 40, f"{first.path} line 3")
+        assert f"\n\nFound too, best first:\n{first.path}:3-40 {first.head}\n" in text
+
+    def test_outlines_take_at_most_a_fifth_of_the_room(self):
+        for tokens_max in (10, 50, 100, 500, 2000):
+            result = packed(self.many(), tokens_max=tokens_max)
+
+            assert approximate_tokens(render((), result.outlines)) <= tokens_max // 5
+            assert result.tokens <= tokens_max
+
+    def test_there_are_at_most_thirty(self):
+        assert len(packed(self.many(500), tokens_max=20_000).outlines) == 30
+
+    def test_what_is_shown_needs_no_outline(self):
+        assert packed(self.many()).outlines == ()
+
+    def test_the_room_that_outlines_do_not_need_is_used(self):
+        result = packed(self.many(3), tokens_max=300)
+
+        assert 280 < result.tokens <= 300
+
+    def test_a_long_or_empty_beginning_is_cut_or_left_out(self):
+        long = Fragment("a", 1, 2, "\n" + "x" * 500, 1.0, "s", "r")
+        blank = Fragment("b", 1, 1, " ", 0.5, "s", "r")
+        fill = lines("0", 1, 500, score=2)
+
+        result = packed(Finding((fill, long, blank)), tokens_max=300)
+
+        heads = {one.path: one.head for one in result.outlines}
+        assert heads.get("a") == "x" * 79 + "…"
+        assert render((), [Outline("b", 1, 1, "")]).endswith("\nb:1-1\n")
 
 
 class TestRendering:
@@ -283,7 +357,9 @@ def test_the_same_fragments_give_the_same_context_in_any_order_and_number(
 def test_what_is_packed_fits_and_is_the_text_that_was_found(findings, tokens_max):
     result = packed(*findings, tokens_max=tokens_max)
 
-    assert result.tokens == approximate_tokens(render(result.passages)) <= tokens_max
+    assert (
+        result.tokens == approximate_tokens(render(result.passages, result.outlines)) <= tokens_max
+    )
     found = {
         (one.path, number, text)
         for finding in findings

@@ -569,9 +569,9 @@ class TestStrangers:
     @pytest.mark.parametrize("make", STRANGERS.values(), ids=STRANGERS.keys())
     def test_depth_breadth_and_size_are_bounded(self, make):
         error = make()
-        started_s = time.perf_counter()
+        started_s = time.thread_time()
         record = describe("p", error, {}, at=NOW_S)
-        assert time.perf_counter() - started_s < 2.0
+        assert time.thread_time() - started_s < 2.0
         assert record.category is Is.UNKNOWN
         assert record.message
 

@@ -240,6 +240,23 @@ def test_journal_contract_texts_that_are_not_utf_8_lose_no_record(service):
     assert service.history("p").records == (record,)
 
 
+def test_journal_contract_what_others_are_to_decide_leaves_no_trace(service_of):
+    told = []
+    service = service_of(told.append, retries=RetryTerms(tokens=10, cost=10))
+    here = {Action.RETRY}
+    record = service.record_error("p", ConnectionRefusedError("x"), node="n", provider="o")
+    assert service.recover_by(here, record).action is Action.RETRY
+    again = service.record_error("p", ConnectionRefusedError("x"), node="n", provider="o")
+    assert service.recover_by(here, again) is None  # the retry budget is empty
+    lost = service.record_error("p", ValueError("401"), category=ErrorCategory.AUTH)
+    assert service.recover_by(here, lost) is None
+    history = service.history("p")
+    assert history.undecided == (again, lost)
+    assert len(told) == 4
+    assert service.recover(lost, Remedies(person=True)).action is Action.ASK
+    assert service.history("p").undecided == (again,)
+
+
 @pytest.mark.parametrize("plan_id", ["", " ", None])
 def test_journal_contract_an_error_without_a_plan_is_refused(service, plan_id):
     for ask in (

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from cleveragents.application.attempts import Recorded
 from cleveragents.application.run_journal import NodeRecord, PlanState, plan_of, source_of
 from cleveragents.application.services.attempt_order import Answer, actor_name
 from cleveragents.application.services.plan_progress import PlanProgress
@@ -401,6 +402,51 @@ def test_waiting_for_a_retry_holds_no_slot(world):
     assert result.exit_code == 0
     order = [one.node for one in world.told(NodeStarted)]
     assert order == ["a", "b", "a"]
+
+
+def recording(world, then=lambda _: None):
+    """An actor that records its fault itself, and fails with it."""
+
+    def work(attempt):
+        error = ConnectionRefusedError("no route")
+        record = world.errors.record_error("p", error, node="a", provider="o", model="m")
+        attempt.hand_over(Recorded(error, record))
+        then(attempt)
+        raise error
+
+    return work
+
+
+def test_fault_that_its_actor_recorded_is_decided_about_and_not_recorded_again(world):
+    world.actors["a"] = recording(world)
+    result = world.runner.run(plan(node("a", attempts_max=2)), "p")
+    history = world.errors.history("p")
+    assert [one.action for one in history.decisions] == [Action.RETRY, Action.ASK]
+    assert (history.count, history.undecided) == (2, ())
+    assert result.nodes["a"].error["message"] == history.records[-1].message
+
+
+@pytest.mark.parametrize("is_left_behind", [False, True])
+def test_fault_of_an_attempt_that_is_stopped_meanwhile_is_decided_about_too(world, is_left_behind):
+    gate = Gate(30)
+
+    def until_stopped(attempt):
+        if not is_left_behind:
+            attempt.stop.when_stopped(lambda _: gate.open())
+        gate.pass_through()
+
+    world.actors["a"] = recording(world, until_stopped)
+    world.runner.run(plan(node("a", timeout_s=0.05, attempts_max=1)), "p")
+    gate.open()
+    for thread in threading.enumerate():
+        if thread.name.startswith("ca-attempts"):
+            thread.join(10)
+    history = world.errors.history("p")
+    assert [one.category for one in history.records] == [
+        ErrorCategory.CONNECT,
+        ErrorCategory.TOOL_TIMEOUT,
+    ]
+    assert history.undecided == ()
 
 
 def test_attempts_max_ends_retries_and_says_so(world):

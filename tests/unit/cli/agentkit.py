@@ -98,9 +98,9 @@ class AgentTree:
 
 
 @contextmanager
-def agent_tree(root, *script, capsys=None):
+def agent_tree(root, *replies, capsys=None, script=None):
     subprocess.run(["git", "init", "-q", "."], cwd=root, check=True)
     (root / "sums.py").write_text(SOURCE, encoding="utf-8")
     (root / "test_sums.py").write_text(TEST, encoding="utf-8")
-    with ModelServer([*script]) as server:
+    with ModelServer(script or [*replies]) as server:
         yield AgentTree(root, server, capsys)

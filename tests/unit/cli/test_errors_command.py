@@ -41,6 +41,12 @@ def test_errors_are_grouped_and_counted_with_their_decisions_newest_last(termina
     )
 
 
+def test_one_error_is_counted_as_one(terminal):
+    with terminal.store() as store:
+        fail(store, "no such file", category=ErrorCategory.TOOL_ARGS)
+    assert terminal.run("errors").out.endswith("\n1 error: 1 tool.args\n")
+
+
 def test_errors_of_one_plan_leave_the_others_out(terminal):
     with terminal.store() as store:
         fail(store, "a", Action.ABORT, plan_id="p-1")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from cleveragents.application.attempts import Payer
-from cleveragents.application.run_journal import PlanState
+from cleveragents.application.run_journal import NodeRecord, PlanState
+from cleveragents.application.services.run_result import ANEW
 from cleveragents.cli.cautions import Cautions
 from cleveragents.cli.fix_view import FixEnd, _outcome
 from cleveragents.cli.grammar import parser
@@ -18,6 +20,7 @@ from cleveragents.cli.view_model import RunModel
 from cleveragents.domain.budget import Limit, Scopes
 from cleveragents.domain.errors import BudgetExceeded
 from cleveragents.domain.plan import Budget
+from cleveragents.domain.plan_graph import NodeState
 from cleveragents.domain.plan_options import NodeBudget
 from cleveragents.infrastructure.plan_jobs import AsyncJob, held_elsewhere
 from cleveragents.infrastructure.purses import TrackerPurses
@@ -90,6 +93,22 @@ def test_run_that_stopped_names_the_way_on(capsys):
     result = SimpleNamespace(plan_id=ODD, state=PlanState.PAUSED, error=None, nodes={}, exit_code=1)
     RunEnd(result, model, 0, b"", (), Cautions(ODD)).tell()
     (resume,) = pasted(capsys.readouterr().err)
+    assert resume.plan == ODD
+
+
+@pytest.mark.parametrize(("name", "begins"), [("mine", "More: change"), ("hunt", "Run `")])
+def test_plan_that_is_no_file_of_the_user_is_not_to_be_changed(name, begins):
+    told = {"hint": f"More: {ANEW}", "category": "tool.timeout"}
+    result = SimpleNamespace(
+        plan_id=ODD,
+        error={"facts": {"node": "a"}},
+        nodes={"a": NodeRecord(id="a", node="a", state=NodeState.FAILED, error=told)},
+        exit_code=1,
+    )
+    end = RunEnd(result, RunModel(ODD, replace(nodes("a"), name=name)), 0, b"", (), Cautions(ODD))
+    hint = end._hint()
+    assert hint.startswith(begins)
+    (resume,) = pasted(hint)
     assert resume.plan == ODD
 
 

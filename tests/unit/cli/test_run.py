@@ -4,16 +4,19 @@ import os
 import re
 import shlex
 import signal
+import sys
 
 import pytest
 
 from cleveragents.application.run_journal import PlanState, plan_of
 from cleveragents.application.services.run_result import RunResult
 from cleveragents.cli import output
+from cleveragents.cli.plain_view import warning
 from cleveragents.cli.run_desk import RunDesk, Stops
 from cleveragents.cli.run_end import RunEnd
 from cleveragents.cli.view_model import RunModel
 from cleveragents.domain.errors import PlanError
+from cleveragents.domain.event import Notice
 from cleveragents.domain.run_events import NodeStarted
 from cleveragents.infrastructure.plan_journal import SqliteRunJournal
 from cleveragents.infrastructure.store import Store
@@ -146,6 +149,34 @@ def test_failed_run_says_what_is_kept_and_how_to_go_on(tree):
     assert answer.err.endswith(f"then run `cleveragents resume {plan_id}`\n")
 
 
+def test_cure_that_stands_in_the_plan_is_a_new_run_and_not_the_kept_plan(tree):
+    text = TWO.replace("two: {needs: [one],", "two: {needs: [one], attempts_max: 1, writes: [a],")
+    answer = tree.run_plan(text)
+    assert answer.code == 1
+    assert answer.err.endswith(
+        "\nhint: Add a pattern to `writes` of node `two`: change the plan file, and run it anew;"
+        f" or run `cleveragents resume {tree.plan_id}` to try once more as it is\n"
+    )
+
+
+@pytest.mark.parametrize(("is_left", "code"), [(True, 3), (False, 1)])
+def test_resume_checks_what_is_left_before_anything_runs(tree, is_left, code):
+    module = tree.root / "goes_away.py"
+    module.write_text("def go(attempt):\n    return 1\n")
+    gone, bad = ("[bad]", "[]") if is_left else ("[]", "[gone]")
+    answer = tree.run_plan(
+        "goal: Go\nnodes:\n"
+        f"  gone: {{needs: {gone}, actor: {{python: 'goes_away:go'}}}}\n"
+        f"  bad: {{needs: {bad}, actor: {{scripted: [{{fail: x, category: tool.denied}}]}}}}\n"
+    )
+    assert answer.code == 1
+    module.unlink()
+    del sys.modules["goes_away"]
+    resumed = tree.run("resume")
+    assert resumed.code == code
+    assert resumed.err.startswith("error[CA5205]") is is_left
+
+
 def test_exception_without_a_code_gets_one(tree):
     (tree.root / "raises_here.py").write_text("def go(attempt):\n    raise KeyError('x')\n")
     text = "goal: g\nnodes: {a: {attempts_max: 1, actor: {python: 'raises_here:go'}}}"
@@ -187,6 +218,13 @@ def test_deadline_stops_the_run_with_the_code_of_a_limit(tree):
     assert answer.code == 4
     assert "error[CA2201]: " in answer.err
     assert answer.err.endswith(f"resume {tree.plan_id}` to go on with what is left\n")
+
+
+def test_warning_lists_what_it_is_about_as_people_do():
+    notice = Notice("CA2106", "No bill came", {"scopes": ("day:1", "plan:p"), "charged": 1})
+    assert warning(notice) == (
+        "warning[CA2106]: No bill came\n  scopes   day:1, plan:p\n  charged  1"
+    )
 
 
 def test_warnings_are_shown_between_the_nodes(tree):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -125,6 +127,38 @@ def test_budget_has_one_short_name_and_one_that_says_its_unit(tree, flag):
     text = "goal: g\nnodes: {a: {actor: {scripted: [{spend: 0.25}, {spend: 0.25}]}}}"
     assert tree.run_plan(text, flag, "0.30").code == 4
     assert tree.run("resume", flag, "0.80").code == 0
+
+
+def test_node_that_used_up_its_own_money_goes_on_as_the_hint_says(tree):
+    text = (
+        "goal: g\nbudget: {max_usd: 9}\nnodes:\n"
+        "  a: {actor: {scripted: [{spend: 0.25}]}, budget: {max_usd: 0.10}}\n"
+    )
+    answer = tree.run_plan(text)
+    assert answer.code == 4
+    raised, go_on = re.findall("`([^`]+)`", answer.err.splitlines()[-1])
+    assert shlex.split(raised)[:4] == ["cleveragents", "budget", "set", "label"]
+    for command in (raised, go_on):
+        assert tree.run(*shlex.split(command)[1:]).code == 0
+
+
+def test_day_without_money_is_raised_as_the_hint_says_and_not_the_plan(tree):
+    assert tree.run("budget", "set", "day", "0.10").code == 0
+    answer = tree.run_plan("goal: g\nnodes: {a: {actor: {scripted: [{spend: 0.25}]}}}")
+    assert answer.code == 4
+    raised, go_on = re.findall("`([^`]+)`", answer.err.splitlines()[-1])
+    assert raised == "cleveragents budget set day 0.5"
+    for command in (raised, go_on):
+        assert tree.run(*shlex.split(command)[1:]).code == 0
+
+
+def test_question_of_an_actor_is_a_choice_of_a_person_and_resume_is_one(tree):
+    text = (
+        "goal: g\nnodes:\n"
+        "  a: {actor: {scripted: [{fail: Which one, category: plan.question, attempts: 1}]}}\n"
+    )
+    assert tree.run_plan(text).code == 5
+    assert tree.run("resume").code == 0
 
 
 @pytest.mark.parametrize("action", ["skip", "retry"])

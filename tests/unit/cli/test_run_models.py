@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import subprocess
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from cleveragents.domain.plan import LlmActor
 from cleveragents.infrastructure.plan_files import parse_plan
 from cleveragents.providers.model_access.rate_bucket import RateLimits
 from cleveragents.settings import SETTINGS_FILE
-from cleveragents.testing import ModelServer
+from cleveragents.testing import ModelServer, Refusal, Refuse, Reply, Wait
 from unit.cli.plankit import PlanTree
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -35,12 +34,12 @@ def test_local_model_runs_once_it_has_a_price_as_the_hint_says(tree):
             f" prompt: Look, base_url: '{server.openai_url}'}}}}\n"
         )
         refused = tree.run_plan(text)
-        assert refused.code != 0
+        assert refused.code == 3
         assert "No price is known for model `ollama:qwen3`" in refused.err
         assert len(server.asked) == 0
-        price, resume = re.findall("`([^`]+)`", refused.err.splitlines()[-1])
+        (price,) = re.findall("`([^`]+)`", refused.err.splitlines()[-1])
         subprocess.run(["sh", "-c", price], check=True, cwd=tree.root)
-        answer = tree.run(*shlex.split(resume)[1:])
+        answer = tree.run_plan(text)
         assert answer.code == 0, answer.err
         assert len(server.asked) == 1
 
@@ -56,3 +55,42 @@ def test_plan_of_the_document_is_one():
     (text,) = re.findall(r"```yaml\n(.+?)```", (DOCS / "actors.md").read_text(), re.DOTALL)
     (node,) = parse_plan(text).nodes
     assert isinstance(node.actor, LlmActor)
+
+
+ASKING = (
+    "goal: Look\nnodes:\n  look:\n    actor: {{llm: {{model: 'openai:gpt-5.2', prompt: Look,"
+    " base_url: '{url}'{more}}}}}\n"
+)
+
+
+def test_fault_that_no_model_actor_cures_is_one_error_with_one_decision(tree):
+    with ModelServer([Refuse(Refusal.INVALID_KEY)]) as server:
+        answer = tree.run_plan(ASKING.format(url=server.openai_url, more=""))
+    assert answer.code == 1
+    assert "node `look` needs a person: `openai:gpt-5.2` refused: HTTP 401" in answer.err
+    (fault,) = tree.run("errors", "--json").records
+    assert (fault["times"], fault["decided"]) == (1, {"ask": 1})
+    assert (fault["last"]["provider"], fault["last"]["node"]) == ("openai", "look")
+
+
+def test_call_that_takes_longer_than_the_plan_allows_is_ended(tree):
+    slow = Reply(steps=("well", Wait(30)))
+    with ModelServer([slow] * 2) as server:
+        more = ", call_timeout_s: 0.3"
+        answer = tree.run_plan(ASKING.format(url=server.openai_url, more=more))
+    assert answer.code == 1
+    told = "The call of `openai:gpt-5.2` was lost: Request to model 'gpt-5.2' timed out after 0.3 s"
+    assert told in answer.err
+    assert "Cancel" not in answer.err
+    assert "hint: Raise `call_timeout_s` of the actor: change the plan file" in answer.err
+
+
+def test_resume_tells_before_it_begins_that_a_key_is_gone(tree, monkeypatch):
+    with ModelServer([Refuse(Refusal.INVALID_KEY)]) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
+        assert tree.run_plan(ASKING.format(url=server.openai_url, more="")).code == 1
+        monkeypatch.delenv("OPENAI_API_KEY")
+        answer = tree.run("resume")
+    assert answer.code == 3
+    assert answer.err.startswith("error[CA1002]")

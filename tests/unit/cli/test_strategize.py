@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import sys
 
 import pytest
 
 from cleveragents.cli.main import main
+from cleveragents.domain.money import Money
 from cleveragents.infrastructure.plan_files import load_plan
+from cleveragents.testing import Cut
 from unit.cli.agentkit import MODEL, PLAN, READ, RIGHT, agent_tree
 from unit.cli.screen import in_terminal
 from unit.cli.test_question import Typist
@@ -78,6 +82,42 @@ class TestGoal:
             assert went_on.code == 5, went_on.err
             (path,) = tree.plans()
             assert load_plan(path).plan.budget.max_usd.pico == 10**12 - tree.billed.pico
+
+    def test_what_may_have_been_billed_for_planning_is_not_spent_once_more(self, tmp_path, here):
+        """An answer that was lost is charged at its upper bound, also against the plan to come."""
+        with agent_tree(tmp_path, (PLAN, Cut(after_events=1)), PLAN, capsys=here) as tree:
+            planned = tree.goal("--budget", "2")
+            assert planned.code == 5, planned.err
+            by_plan = tree.run("costs", "--by", "plan", "--json").out.splitlines()
+            (books,) = (one for one in map(json.loads, by_plan) if one.get("name"))
+            spent = Money.of(books["spent_usd"].split()[0])
+            assert spent.pico > tree.billed.pico
+            (path,) = tree.plans()
+            assert load_plan(path).plan.budget.max_usd.pico == 2 * 10**12 - spent.pico
+            assert f"planned for {spent}" in planned.err
+
+    def test_plan_that_cannot_be_kept_is_told_with_another_place(self, tmp_path, here):
+        """Its folder went while the planner worked; `resume` writes it without a further answer."""
+        (tmp_path / "gone").mkdir()
+
+        def script(_):
+            if (tmp_path / "gone").exists():
+                (tmp_path / "gone").rmdir()
+            return PLAN
+
+        with agent_tree(tmp_path, capsys=here, script=script) as tree:
+            failed = tree.goal("--out", "gone/plan.yaml")
+            assert failed.code == 3, failed.err
+            assert "error[CA1001]: The plan cannot be kept in `gone/plan.yaml`" in failed.err
+            assert "No such file" in failed.err
+            (tmp_path / ".cleveragents" / "plans").write_text("in the way")
+            resume = shlex.split(re.findall("`([^`]+)`", failed.err.splitlines()[-1])[0])[1:]
+            again = tree.run(*resume)
+            assert again.code == 3, again.err
+            assert "cannot be kept in" in again.err
+            (tmp_path / ".cleveragents" / "plans").unlink()
+            assert tree.run(*resume).code == 5
+            assert len(tree.plans()) == len(tree.server.asked) == 1
 
     def test_yes_runs_and_applies_without_a_question(self, tmp_path, here):
         with agent_tree(tmp_path, PLAN, RIGHT, "Done", capsys=here) as tree:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cleveragents.domain.context_request import ContextRequest
+from cleveragents.domain.context_request import ContextRequest, Written
 from cleveragents.domain.errors import RequestError
 
 
@@ -39,3 +39,10 @@ def test_files_must_stay_inside_the_root():
 def test_a_budget_that_is_no_number_of_tokens_is_refused(tokens):
     with pytest.raises(RequestError, match="`tokens_max` must be a whole number of tokens"):
         ContextRequest("Fix it", Path(), tokens_max=tokens)
+
+
+def test_overlay_must_tell_what_changed():
+    written = Written({"app.py": b"x", "gone.py": None})
+    assert ContextRequest("Fix it", Path(), overlay=written).overlay.changed()["app.py"] == b"x"
+    with pytest.raises(RequestError, match="`overlay` must have a method `changed`, got dict"):
+        ContextRequest("Fix it", Path(), overlay={})

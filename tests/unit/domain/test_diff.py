@@ -8,7 +8,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cleveragents.domain import diff
@@ -333,7 +333,6 @@ def draw_entry(draw, tree):
     return ChangeEntry.modify(path, data, after) if after != data else None
 
 
-@settings(max_examples=100, deadline=None)
 @given(history=histories())
 def test_any_history_of_true_entries_applies_to_exactly_its_last_tree(repository, history):
     first, entries, last = history

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from cleveragents.domain.errors import RequestError
-from cleveragents.domain.fragment import Fragment, is_relative
+from cleveragents.domain.fragment import Fragment, is_relative, version_of
 
 GOOD = Fragment("src/app.py", 3, 4, "one\ntwo", 0.5, "words", "holds `one`")
 
@@ -74,3 +74,10 @@ def test_a_score_that_cannot_be_compared_is_refused(score):
 def test_a_fragment_without_source_or_reason_is_refused(field, value):
     with pytest.raises(RequestError, match=f"`{field}` must be text"):
         replace(GOOD, **{field: value})
+
+
+def test_version_is_of_the_whole_text_and_is_text():
+    assert version_of("a\nb") == version_of("a\nb") != version_of("a\nc")
+    assert version_of("\udcff")
+    with pytest.raises(RequestError, match="`version` must be text"):
+        Fragment("a.py", 1, 1, "x", 1.0, "s", "r", 7)

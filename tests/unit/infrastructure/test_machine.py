@@ -10,10 +10,13 @@ from importlib import metadata
 import pytest
 
 from cleveragents.infrastructure import machine
+from cleveragents.infrastructure.code_index.index import StoredCodeIndex
+from cleveragents.infrastructure.code_index.storage import Storage
 from cleveragents.infrastructure.git.program import git_program
 from cleveragents.infrastructure.machine import Check, look
 from cleveragents.infrastructure.sandbox.confinement import Bubblewrap
 from cleveragents.infrastructure.store import Store
+from indexkit import LATER, PATIENT, view_of
 
 Room = namedtuple("Room", "total used free")  # noqa: PYI024  # as shutil returns it
 
@@ -205,3 +208,44 @@ class TestModels:
 
         monkeypatch.setattr(metadata, "requires", requires)
         assert not any(name.startswith("extra") for name in seen(root))
+
+
+class TestCodeIndex:
+    def check(self, root, setting: str) -> Check:
+        checks = look(root, root / "state.db", {}, setting)
+        return next(one for one in checks if one.name == "code index")
+
+    @pytest.fixture(autouse=True)
+    def _quick(self, monkeypatch):
+        never_probed(monkeypatch)
+
+    def test_index_is_told_where_it_will_be_made(self, root, tmp_path):
+        check = self.check(root, str(tmp_path / "index"))
+        assert check.works
+        assert check.says.endswith(": made when it is needed")
+        assert not (tmp_path / "index").exists()
+
+    def test_index_that_is_switched_off_is_told_with_the_way_back(self, root):
+        check = self.check(root, "off")
+        assert not check.works
+        assert "`context_index_folder`" in (check.hint or "")
+
+    def test_index_of_the_cache_folder_is_told_with_its_size(self, root, tmp_path, monkeypatch):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        (root / "app.py").write_text("x = 1\n")
+        with StoredCodeIndex(limits=PATIENT, clocks=LATER) as index:
+            view_of(index, root)
+        assert "1 file of 1 tree" in self.check(root, "auto").says
+
+    def test_damaged_index_is_told_with_the_cure(self, root, tmp_path):
+        path = Storage(tmp_path).path
+        path.write_bytes(b"no database" * 1000)
+        check = self.check(root, str(tmp_path))
+        assert not check.works
+        assert "`cleveragents context --rebuild`" in (check.hint or "")
+
+    def test_package_that_is_missing_is_told(self, root, monkeypatch):
+        monkeypatch.setitem(sys.modules, "cleveragents.infrastructure.code_index.upkeep", None)
+        check = self.check(root, "auto")
+        assert not check.works
+        assert check.hint == "Install CleverAgents again"

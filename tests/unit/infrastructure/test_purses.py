@@ -33,7 +33,7 @@ def test_bill_is_put_in_place_of_what_stood_for_a_promise_once(tracker):
     for _ in range(2):
         purse.correct(held.id, Money.of("0.1"))
     assert tracker.balance("plan", "p").spent == Money.of("0.1")
-    assert told == [Money.of("0.1")]
+    assert told == [Money.of("0.5"), Money.of("0.1") - Money.of("0.5")]
     purse.correct("r-nobody", Money.of("0.1"))
     assert tracker.balance("plan", "p").spent == Money.of("0.1")
 
@@ -120,4 +120,4 @@ def test_held_money_is_settled_released_or_kept_charged_with_its_block(tracker):
         raise KeyError
     assert tracker.balance("plan", "p").spent == Money.of("0.5")
     assert tracker.balance("model", "openai:m").spent == Money.of("0.2")
-    assert told == [Money.of("0.2")]
+    assert told == [Money.of("0.2"), Money.of("0.3")]

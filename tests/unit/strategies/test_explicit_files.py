@@ -7,6 +7,7 @@ import pytest
 from cleveragents.domain.context_request import ContextRequest
 from cleveragents.domain.stop_signal import Stopped, StopSignal
 from cleveragents.strategies.explicit_files import ExplicitFiles
+from viewkit import FakeIndex, FakeView
 
 
 @pytest.fixture
@@ -22,8 +23,9 @@ def root(tmp_path):
     return tree
 
 
-def found(root, task="Do it", files=()):
-    return list(ExplicitFiles().find(ContextRequest(task, root, files), StopSignal()))
+def found(root, task="Do it", files=(), *, index=None, overlay=None):
+    request = ContextRequest(task, root, files, overlay=overlay)
+    return list(ExplicitFiles(index).find(request, StopSignal()))
 
 
 def test_a_named_file_is_found_as_a_whole(root):
@@ -91,3 +93,68 @@ def test_a_stopped_search_ends(root):
 
     with pytest.raises(Stopped):
         list(ExplicitFiles().find(ContextRequest("src/app.py", root), stop))
+
+
+@pytest.mark.parametrize(
+    "task",
+    ["See src/long.py:50", 'Traceback\n  File "src/long.py", line 50, in f\n    x'],
+    ids=["colon", "traceback"],
+)
+def test_a_line_that_is_mentioned_is_found_with_what_is_around_it(root, task):
+    (root / "src/long.py").write_text("\n".join(f"line {n}" for n in range(1, 101)))
+
+    (fragment,) = found(root, task)
+
+    assert (fragment.start_line, fragment.end_line) == (35, 65)
+    assert fragment.reason == "line 50 is mentioned in the task"
+
+
+def test_two_lines_of_a_file_are_two_places(root):
+    (root / "src/long.py").write_text("\n".join(f"line {n}" for n in range(1, 101)))
+
+    assert [one.start_line for one in found(root, "src/long.py:1 and src/long.py:100")] == [1, 85]
+
+
+class TestWithAnIndex:
+    """The end of a path is enough: tracebacks come from other machines."""
+
+    @pytest.mark.parametrize(
+        "task", ["app.py fails", 'File "/home/me/project/src/app.py", line 2, in f']
+    )
+    def test_a_file_is_found_by_the_end_of_its_path(self, root, task):
+        index = FakeIndex(FakeView({"src/app.py": "", "src/other.py": ""}))
+
+        (fragment,) = found(root, task, index=index)
+
+        assert fragment.path == "src/app.py"
+
+    def test_an_end_that_many_files_share_finds_none(self, root):
+        index = FakeIndex(FakeView({f"{name}/app.py": "" for name in "abcd"}))
+
+        assert found(root, "app.py fails", index=index) == []
+
+    def test_a_name_that_no_file_has_finds_none(self, root):
+        index = FakeIndex(FakeView({"src/app.py": ""}))
+
+        assert found(root, "nothing.py and ../.. fail", index=index) == []
+        assert index.views == 1
+
+
+class TestOverlay:
+    class Written:
+        def changed(self):
+            return {"src/app.py": b"three\n", "new.py": b"fresh", "README.md": None}
+
+    def test_what_an_actor_wrote_is_found_in_place_of_the_tree(self, root):
+        fragments = found(root, "src/app.py, new.py, README.md", overlay=self.Written())
+
+        assert {one.path: one.text for one in fragments} == {
+            "src/app.py": "three",
+            "new.py": "fresh",
+        }
+
+
+def test_a_log_with_very_many_names_is_cut(root):
+    task = " ".join(f"gone{n}.py" for n in range(300)) + " src/app.py"
+
+    assert found(root, task) == []

@@ -4,10 +4,11 @@ import time
 
 import pytest
 
-from cleveragents.domain.context_request import ContextRequest
+from cleveragents.domain.context_request import ContextRequest, Written
 from cleveragents.domain.stop_signal import Stopped, StopSignal
 from cleveragents.strategies import identifier_match
 from cleveragents.strategies.identifier_match import IdentifierMatch, terms_of
+from viewkit import FakeIndex, FakeView
 
 
 def found(root, task, files):
@@ -200,3 +201,46 @@ def test_a_stopped_search_ends(tmp_path):
 def found_lazily(root, stop):
     (root / "a.py").write_text("budget\n" + "x\n" * 30 + "budget\n")
     return IdentifierMatch().find(ContextRequest("budget", root), stop)
+
+
+@pytest.mark.parametrize(
+    ("missing", "expected"), [(0, []), (1, ["a.py"])], ids=["whole", "partial"]
+)
+def test_the_tree_is_read_only_until_the_index_is_complete(tmp_path, missing, expected):
+    (tmp_path / "a.py").write_text("budget = 1")
+    index = FakeIndex(FakeView({}, missing=missing))
+    request = ContextRequest("budget", tmp_path)
+
+    assert paths(IdentifierMatch(index).find(request, StopSignal())) == expected
+
+
+def test_what_was_written_over_the_tree_is_found_in_its_place(tmp_path):
+    for name in ("app.py", "gone.py", "same.py"):
+        (tmp_path / name).write_text(f"cost = '{name} of the tree'\n")
+    written = Written({"app.py": b"cost = 'own'\n", "gone.py": None, "new.py": b"cost = 'new'\n"})
+    request = ContextRequest("cost", tmp_path, overlay=written)
+    texts = {one.path: one.lines[0] for one in IdentifierMatch().find(request, StopSignal())}
+    assert texts == {
+        "app.py": "cost = 'own'",
+        "new.py": "cost = 'new'",
+        "same.py": "cost = 'same.py of the tree'",
+    }
+
+
+def test_file_that_changes_between_two_readings_is_left_out(tmp_path):
+    """Its lines were counted in another text."""
+    (tmp_path / "app.py").write_text("cost = 1\n")
+    (tmp_path / "other.py").write_text("cost = 2\n")
+    finding = IdentifierMatch().find(ContextRequest("cost", tmp_path), StopSignal())
+    first = next(finding)
+    (tmp_path / "other.py").write_text("\n" * 20 + "cost = 2\n")
+    assert [first.path, *(one.path for one in finding)] == ["app.py"]
+
+
+def test_large_tree_is_read_for_a_few_seconds_and_what_was_found_is_given(tmp_path):
+    for number in range(5):
+        (tmp_path / f"f{number}.py").write_text("cost = 1\n")
+    seconds = iter(range(100))
+    strategy = IdentifierMatch(clock=lambda: next(seconds))
+    found = strategy.find(ContextRequest("cost", tmp_path), StopSignal())
+    assert paths(found) == ["f0.py", "f1.py"]

@@ -5,19 +5,19 @@ This module is the door: what belongs to the pipeline can be imported from here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cleveragents.application.services.circuit_breaker import CircuitBreaker
 from cleveragents.application.services.context_assembly import (
-    Finding,
     Origin,
+    Outline,
     Passage,
     approximate_tokens,
     pack,
-    rank,
     render,
 )
+from cleveragents.application.services.context_ranking import Finding, rank
 from cleveragents.application.services.strategy_executor import (
     ExecutionLimits,
     ParallelStrategyExecutor,
@@ -39,6 +39,7 @@ __all__ = [
     "ExecutionLimits",
     "Fragment",
     "Origin",
+    "Outline",
     "ParallelStrategyExecutor",
     "Passage",
     "StopSignal",
@@ -61,10 +62,14 @@ class Context:
     tokens: int
     #: How many found fragments have no line in it.
     omitted: int
+    #: The next best files, which have no line in it.
+    outlines: tuple[Outline, ...] = ()
+    #: All files in which something was found, the best first.
+    files: tuple[str, ...] = ()
 
     def render(self) -> str:
         """Return the text for the model."""
-        return render(self.fragments)
+        return render(self.fragments, self.outlines)
 
 
 class ContextPipeline:
@@ -98,13 +103,23 @@ class ContextPipeline:
         `deadline_s` holds for finding. To rank and pack comes on top: it takes time in
         proportion to what was found, and about as long as `count_tokens` takes for all of it.
         """
-        reports = self._executor.run(self._strategies, request, deadline_s=deadline_s, stop=stop)
+        # A request object of its own: strategies share by it what they look at once per build.
+        asked = replace(request)
+        reports = self._executor.run(self._strategies, asked, deadline_s=deadline_s, stop=stop)
         findings = [
             Finding(report.fragments, weight)
             for report, weight in zip(reports, self._weights, strict=True)
         ]
-        packed = pack(rank(findings), request.tokens_max, self._count_tokens)
-        return Context(packed.passages, reports, packed.tokens, packed.omitted)
+        ranked = rank(findings)
+        packed = pack(ranked, request.tokens_max, self._count_tokens)
+        return Context(
+            packed.passages,
+            reports,
+            packed.tokens,
+            packed.omitted,
+            packed.outlines,
+            ranked.files,
+        )
 
 
 def _weight_of(strategy: Strategy) -> int:

@@ -5,14 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cleveragents.application.services.recovery_policy import Remedies
-from cleveragents.application.services.run_result import NOT_CONFINED
+from cleveragents.application.services.run_result import ANEW, NOT_CONFINED
+from cleveragents.application.write_patterns import listed
 from cleveragents.domain.error_record import Action, ErrorCategory
-from cleveragents.domain.errors import CleverAgentsError, ConflictError, LimitError, PlanError
+from cleveragents.domain.errors import (
+    BudgetExceeded,
+    CleverAgentsError,
+    ConflictError,
+    LimitError,
+    PlanError,
+)
+from cleveragents.domain.money import Money
 from cleveragents.domain.redaction import redact_to
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cleveragents.application.attempts import Recorded
     from cleveragents.application.services.attempt_order import Crew, Order
     from cleveragents.domain.command import Finished
     from cleveragents.domain.conflict import MergeOutcome
@@ -24,9 +33,17 @@ FEEDBACK_MAX: Final = 5
 
 
 def recovered(
-    crew: Crew, order: Order, error: BaseException, *, other_actor: bool
+    crew: Crew,
+    order: Order,
+    error: BaseException,
+    *,
+    other_actor: bool,
+    recorded: Recorded | None = None,
 ) -> tuple[ErrorRecord, Decision]:
-    """Record what went wrong with an attempt, and decide about it; durable when it returns."""
+    """Record what went wrong with an attempt, and decide about it; durable when it returns.
+
+    What its actor has `recorded` already is only decided about.
+    """
     own = order.node.recovery
     remedies = Remedies(
         other_model=other_actor,
@@ -37,6 +54,9 @@ def recovered(
         cures={} if own is None else own.cures,
         times_max={} if own is None else own.times_max,
     )
+    if recorded is not None:
+        record, gate_pass = recorded.record, recorded.gate_pass
+        return record, crew.errors.recover(record, remedies, gate_pass=gate_pass)
     hints: dict[str, Any] = {
         "node": order.record.id,
         "actor": order.record.actor,
@@ -55,6 +75,7 @@ def recovered(
 def kept_error(error: BaseException, record: ErrorRecord, decision: Decision) -> dict[str, Any]:
     """Return what the journal keeps of a failure; texts are redacted."""
     return {
+        **(_kept_refusal(error) if isinstance(error, BudgetExceeded) else {}),
         "code": error.code if isinstance(error, CleverAgentsError) else "",
         "message": record.message,
         "category": str(record.category),
@@ -62,6 +83,13 @@ def kept_error(error: BaseException, record: ErrorRecord, decision: Decision) ->
         "action": str(decision.action),
         "reason": decision.reason,
     }
+
+
+def _kept_refusal(error: BudgetExceeded) -> dict[str, Any]:
+    """Return whose budget has no room, and how large it must at least be."""
+    parts = (error.facts.get(name) for name in ("spent", "promised", "asked"))
+    needed = Money(sum(one.pico for one in parts if isinstance(one, Money)))
+    return {"scope": error.facts.get("scope"), "needed_usd": f"{needed.usd:f}"}
 
 
 def feedback_of(
@@ -84,7 +112,9 @@ def out_of_time(order: Order, *, left: bool = False) -> LimitError:
         f" {timeout_s:g} s{ending}",
         code="CA2201",
         facts={"node": name, "timeout_s": timeout_s, "category": ErrorCategory.TOOL_TIMEOUT},
-        hint="Raise `timeout_s` of the node, or let its actor look at `attempt.stop`",
+        hint="Let the actor look at `attempt.stop`"
+        if left
+        else f"Raise `timeout_s` of node `{order.node.name}`: {ANEW}",
     )
 
 
@@ -107,16 +137,16 @@ def conflict_of(order: Order, outcome: MergeOutcome) -> ConflictError:
 def forbidden_writes(order: Order, paths: Sequence[str]) -> PlanError:
     """Return the error of a node that changed what its `writes` do not allow."""
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-    allowed = ", ".join(f"`{one}`" for one in order.node.writes or ()) or "nothing"
     return PlanError(
-        f"Node `{order.record.id}` changed {paths[0]!r}{more}, and may change {allowed}",
+        f"Node `{order.record.id}` changed {paths[0]!r}{more},"
+        f" and may change {listed(order.node.writes)}",
         code="CA4201",
         facts={
             "node": order.record.id,
             "paths": list(paths),
             "category": ErrorCategory.CHECK_FAILED,
         },
-        hint="Let the actor change only these, or add a pattern to `writes` of the node",
+        hint=f"Add a pattern to `writes` of node `{order.node.name}`: {ANEW}",
     )
 
 

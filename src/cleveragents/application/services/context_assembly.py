@@ -1,16 +1,14 @@
-"""From found fragments to one context: pure rules, the same result for the same fragments.
+"""From ranked fragments to one context: pure rules, the same result for the same fragments.
 
-agree   one text for each line of a file: the better-ranked fragment is believed
-rank    fragments that overlap are one place; places are ordered by reciprocal rank fusion
-pack    the best places first, as whole lines; what is rendered is counted as a whole
-order   files by their best place; within a file, lines in their order
+pack     the best places first, as whole lines; what is rendered is counted as a whole
+order    files by their worth; within a file, lines in their order
+outline  the next best files, which have no line in it, get one line each
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -18,32 +16,37 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from cleveragents.domain.errors import RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from cleveragents.application.services.context_ranking import Ranked
     from cleveragents.domain.fragment import Fragment
 
 __all__ = [
-    "Finding",
     "Origin",
+    "Outline",
     "Packed",
     "Passage",
-    "Ranked",
     "approximate_tokens",
     "pack",
-    "rank",
     "render",
 ]
 
-#: The usual constant of reciprocal rank fusion: it keeps first places from deciding alone.
-_RRF_K: Final = 60
-#: What a strategy's vote of one is split into: whole numbers add up to the same in any order.
-_VOTE: Final = 2**64
 #: Fewer lines of a cut fragment tell too little.
 _CUT_LINES_MIN: Final = 5
 #: By what the room for a fragment that does not fit is divided, round by round: only half of it
 #: first, so that others get in too; then what is left goes to the best of those that were cut.
 #: Estimates are rather too high, so each round leaves some room to the next.
-_ROOM_DIVISORS: Final = (2, 1, 1, 1)
+_FIRST_DIVISORS: Final = (2, 1)
+#: One file gets at most this part of the room, in hundredths, as long as others can use the rest:
+#: a large file that the user names must not keep out what else was found.
+_FILE_PERCENT_MAX: Final = 60
+_LAST_CAPS: Final = (True, False, False)
+#: Outlines cost little and name files that would otherwise be missing altogether.
+_OUTLINES_MAX: Final = 30
+#: They take at most this part of the room.
+_OUTLINE_PART: Final = 5
+_HEAD_CHARS_MAX: Final = 80
+_OUTLINES_HEADING: Final = "Found too, best first:"
 #: UTF-8 bytes per token: source code has 3 to 4, and a guess too high never breaks a budget.
 _BYTES_PER_TOKEN: Final = 3
 
@@ -69,21 +72,13 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """All fragments of one strategy, and how much its ranking counts."""
+class Outline:
+    """One line for a file that has no passage: its best place, and how that begins."""
 
-    fragments: tuple[Fragment, ...]
-    weight: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """Fragments, the best first, and the one agreed text of each line that they hold."""
-
-    fragments: tuple[Fragment, ...]
-    texts: Mapping[str, Mapping[int, str]]
-    #: How many contradicted a better fragment about the text of a line, and were left out.
-    contradicted: int
+    path: str
+    start_line: int
+    end_line: int
+    head: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +89,8 @@ class Packed:
     tokens: int
     #: How many fragments have no line in it.
     omitted: int
-
-
-class _Vote(NamedTuple):
-    """What one strategy's ranking gives one of its fragments."""
-
-    share: int
-    voter: int
-    fragment: Fragment
+    #: The next best files, the best first.
+    outlines: tuple[Outline, ...] = ()
 
 
 def approximate_tokens(text: str) -> int:
@@ -109,90 +98,54 @@ def approximate_tokens(text: str) -> int:
     return -(-len(text.encode()) // _BYTES_PER_TOKEN)
 
 
-def render(passages: Iterable[Passage]) -> str:
-    """Return the text that a model reads: each passage fenced, under its path and lines."""
-    return "\n".join(_block(one.path, one.start_line, one.end_line, one.text) for one in passages)
-
-
-def rank(findings: Sequence[Finding]) -> Ranked:
-    """Order the fragments of all strategies; neither arrival nor duplicates change the order."""
-    votes = [vote for voter, finding in enumerate(findings) for vote in _votes(voter, finding)]
-    votes.sort(key=lambda vote: (-vote.share, _identity(vote.fragment)))
-    believed, texts = _agree(votes)
-    ranked = [(worth, vote) for worth, place in _places(believed) for vote in place]
-    ranked.sort(key=lambda pair: (-pair[0], -pair[1].share, _identity(pair[1].fragment)))
-    fragments = tuple(vote.fragment for _, vote in ranked)
-    return Ranked(fragments, texts, contradicted=len(votes) - len(believed))
+def render(passages: Iterable[Passage], outlines: Iterable[Outline] = ()) -> str:
+    """Return the text that a model reads: each passage fenced, then a line for each outline."""
+    blocks = [_block(one.path, one.start_line, one.end_line, one.text) for one in passages]
+    return _joined(blocks, _listed(outlines))
 
 
 def pack(ranked: Ranked, tokens_max: int, count_tokens: Callable[[str], int]) -> Packed:
     """Choose lines, the best fragments first, whose rendering has at most `tokens_max` tokens.
 
     A fragment that does not fit is cut after a line or skipped; smaller ones still get in.
+    Room for outlines is kept free until it is known which files need one.
     """
     page = _Page(ranked, tokens_max, count_tokens)
-    for divisor in _ROOM_DIVISORS:
-        for fragment in ranked.fragments:
-            page.add(fragment, divisor)
-        page.confirm()
+    outlines = _outlines(ranked)
+    page.put_outlines(outlines)
+    for divisor in _FIRST_DIVISORS:
+        page.fill(ranked.fragments, divisor, capped=True)
+    page.put_outlines([one for one in outlines if not page.shows_file(one.path)])
+    listed = {one.path for one in page.outlines}
+    rest = [fragment for fragment in ranked.fragments if fragment.path not in listed]
+    for capped in _LAST_CAPS:
+        page.fill(rest, 1, capped=capped)
     omitted = sum(not page.shows(fragment) for fragment in ranked.fragments)
-    return Packed(page.passages(), page.tokens, omitted + ranked.contradicted)
+    return Packed(page.passages(), page.tokens, omitted + ranked.contradicted, page.outlines)
 
 
-def _votes(voter: int, finding: Finding) -> Iterator[_Vote]:
-    """Share the weight by rank; equal scores share a rank, and a place found twice counts once."""
-    unique = set(finding.fragments)
-    best: dict[tuple[str, int, int, str], float] = {}
-    for fragment in unique:
-        lines = _lines_of(fragment)
-        best[lines] = max(fragment.score, best.get(lines, fragment.score))
-    ascending = sorted(best.values())
-    for fragment in unique:
-        better = len(ascending) - bisect_right(ascending, best[_lines_of(fragment)])
-        yield _Vote(finding.weight * _VOTE // (_RRF_K + 1 + better), voter, fragment)
+def _outlines(ranked: Ranked) -> list[Outline]:
+    """Return the best place of each file, the best file first."""
+    best: dict[str, Fragment] = {}
+    for fragment in ranked.fragments:
+        best.setdefault(fragment.path, fragment)
+    return [_outline(best[path]) for path in ranked.files]
 
 
-def _lines_of(fragment: Fragment) -> tuple[str, int, int, str]:
-    return fragment.path, fragment.start_line, fragment.end_line, fragment.text
+def _outline(fragment: Fragment) -> Outline:
+    head = next((line.strip() for line in fragment.lines if line.strip()), "")
+    if len(head) > _HEAD_CHARS_MAX:
+        head = f"{head[: _HEAD_CHARS_MAX - 1]}…"
+    return Outline(fragment.path, fragment.start_line, fragment.end_line, head)
 
 
-def _identity(fragment: Fragment) -> tuple[str, int, int, str, str, str]:
-    return *_lines_of(fragment), fragment.source, fragment.reason
+def _listed(outlines: Iterable[Outline]) -> str:
+    lines = [f"{one.path}:{one.start_line}-{one.end_line} {one.head}".rstrip() for one in outlines]
+    return "".join(f"{line}\n" for line in (_OUTLINES_HEADING, *lines)) if lines else ""
 
 
-def _agree(votes: Sequence[_Vote]) -> tuple[list[_Vote], dict[str, dict[int, str]]]:
-    """Keep the fragments, from the best on, that agree about the text of every line."""
-    believed: list[_Vote] = []
-    texts: dict[str, dict[int, str]] = defaultdict(dict)
-    for vote in votes:
-        known = texts[vote.fragment.path]
-        lines = dict(enumerate(vote.fragment.lines, vote.fragment.start_line))
-        if all(known.get(number, text) == text for number, text in lines.items()):
-            known.update(lines)
-            believed.append(vote)
-    return believed, dict(texts)
-
-
-def _places(votes: Sequence[_Vote]) -> Iterator[tuple[int, list[_Vote]]]:
-    """Gather fragments that overlap; a place is worth the best vote of each strategy, added up."""
-    in_order = sorted(votes, key=lambda vote: _identity(vote.fragment))
-    for _, in_file in groupby(in_order, key=lambda vote: vote.fragment.path):
-        place: list[_Vote] = []
-        end_line = 0
-        for vote in in_file:
-            if place and vote.fragment.start_line > end_line:
-                yield _worth(place), place
-                place = []
-            place.append(vote)
-            end_line = max(end_line, vote.fragment.end_line)
-        yield _worth(place), place
-
-
-def _worth(place: Sequence[_Vote]) -> int:
-    best: dict[int, int] = {}
-    for vote in place:
-        best[vote.voter] = max(vote.share, best.get(vote.voter, vote.share))
-    return sum(best.values())
+def _joined(blocks: list[str], listed: str) -> str:
+    return "\n".join([*blocks, listed] if listed else blocks)
 
 
 def _block(path: str, start_line: int, end_line: int, text: str) -> str:
@@ -212,11 +165,13 @@ class _Page:
         self._ranked = ranked
         self._tokens_max = tokens_max
         self._count_tokens = count_tokens
-        # Best file first: in the order in which the ranking first names them.
-        self._chosen: dict[str, set[int]] = {found.path: set() for found in ranked.fragments}
+        self._chosen: dict[str, set[int]] = {path: set() for path in ranked.files}
         self._added: list[tuple[str, int]] = []  # the chosen lines in the order of their choice
         self._line_costs: dict[tuple[str, int], int] = {}
         self._heading_costs: dict[str, int] = {}
+        self._taken = dict.fromkeys(ranked.files, 0)  # by file, as estimated
+        self._listed = ""
+        self.outlines: tuple[Outline, ...] = ()
         #: Exact after `confirm`, an estimate after `add`.
         self.tokens = self._tokens_of_nothing = self._count("")
         self._confirmed = 0, self.tokens  # how many of the added lines, and their exact tokens
@@ -225,17 +180,46 @@ class _Page:
         """Say whether any line of the fragment is on the page."""
         return not self._chosen[fragment.path].isdisjoint(_numbers(fragment))
 
-    def add(self, fragment: Fragment, divisor: int) -> None:
+    def shows_file(self, path: str) -> bool:
+        """Say whether any line of the file is on the page."""
+        return bool(self._chosen[path])
+
+    def put_outlines(self, outlines: Sequence[Outline]) -> None:
+        """Put as many outlines at the end as fit into their part of the room, the best first."""
+        limit = self._tokens_max // _OUTLINE_PART
+        fits, too_many = 0, min(len(outlines), _OUTLINES_MAX) + 1
+        while too_many - fits > 1:
+            probe = (fits + too_many) // 2
+            if self._count(_listed(outlines[:probe])) <= limit:
+                fits = probe
+            else:
+                too_many = probe
+        self.outlines = tuple(outlines[:fits])
+        self._listed = _listed(self.outlines)
+        self._confirmed = 0, self._count(self._listed)
+        self.confirm()
+
+    def fill(self, fragments: Iterable[Fragment], divisor: int, *, capped: bool) -> None:
+        """Add what fits of each fragment, within the cap of its file or not, and confirm it."""
+        tokens_max = self._tokens_max
+        for fragment in fragments:
+            if capped:
+                left = self._tokens_max * _FILE_PERCENT_MAX // 100 - self._taken[fragment.path]
+                tokens_max = min(self._tokens_max, self.tokens + left)
+            self.add(fragment, divisor, tokens_max)
+        self.confirm()
+
+    def add(self, fragment: Fragment, divisor: int, tokens_max: int) -> None:
         """Add the missing lines: all if they fit, else as many as fit into a part of the room."""
         path, chosen = fragment.path, self._chosen[fragment.path]
-        limit = self.tokens + (self._tokens_max - self.tokens) // divisor
+        limit = min(tokens_max, self.tokens + (self._tokens_max - self.tokens) // divisor)
         missing: list[int] = []
         tokens = self.tokens
         fits = 0, tokens  # how many of the missing lines, and the tokens with them
         for shown, number in enumerate(_numbers(fragment), 1):
             if number not in chosen:
                 tokens += self._cost(path, number)
-                if tokens > self._tokens_max:
+                if tokens > tokens_max:
                     break
                 chosen.add(number)
                 missing.append(number)
@@ -243,7 +227,9 @@ class _Page:
                 fits = len(missing), tokens
         else:
             fits = len(missing), tokens
-        cut, self.tokens = fits
+        cut, tokens = fits
+        self._taken[path] += tokens - self.tokens
+        self.tokens = tokens
         self._added.extend((path, number) for number in missing[:cut])
         chosen.difference_update(missing[cut:])
 
@@ -260,12 +246,13 @@ class _Page:
             probe = (fits + too_many) // 2
         for path, number in self._added[fits:]:
             self._chosen[path].remove(number)
+            self._taken[path] -= self._line_costs[path, number]
         del self._added[fits:]
         self._confirmed, self.tokens = (fits, tokens), tokens
 
     def passages(self) -> tuple[Passage, ...]:
         """Return what is on the page, in its order."""
-        found_in: dict[str, list[Fragment]] = defaultdict(list)
+        found_in: dict[str, list[Fragment]] = {path: [] for path in self._chosen}
         for fragment in self._ranked.fragments:
             found_in[fragment.path].append(fragment)
         stretches = {path: list(_stretches(numbers)) for path, numbers in self._chosen.items()}
@@ -300,11 +287,12 @@ class _Page:
         chosen: dict[str, list[int]] = {path: [] for path in self._chosen}
         for path, number in lines:
             chosen[path].append(number)
-        return "\n".join(
+        blocks = [
             _block(path, start, end, self._text(path, start, end))
             for path, numbers in chosen.items()
             for start, end in _stretches(numbers)
-        )
+        ]
+        return _joined(blocks, self._listed)
 
     def _text(self, path: str, start: int, end: int) -> str:
         texts = self._ranked.texts[path]

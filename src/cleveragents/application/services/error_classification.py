@@ -102,7 +102,7 @@ def describe(
     verdict = classify(error, at)
     category = _placed(hints.get("category") or verdict.category, hints)
     kind = _unless_it_raises("BaseException", _type_name, error)
-    message = _unless_it_raises(_mute(kind), _story_of, error)
+    message = _unless_it_raises(_mute(kind), story_of, error)
     place = _unless_it_raises("", _place, error, hints)
     code = next(iter(verdict.evidence.codes), None)
     default_effects = SideEffects.UNKNOWN if hints.get("tool") else SideEffects.NONE
@@ -245,8 +245,9 @@ def _refined(category: ErrorCategory, evidence: Evidence) -> ErrorCategory:
     if evidence.status == 402 and evidence.retry_after_s is not None:
         return ErrorCategory.RATE_LIMIT  # a provider that says when to come back wants us back
     if category is ErrorCategory.BAD_REQUEST and evidence.sentence:
+        said = evidence.sentence.lower()
         for phrase, refined in PHRASES:
-            if phrase in evidence.sentence:
+            if phrase in said:
                 return refined
     return category
 
@@ -282,13 +283,27 @@ def _type_name(error: BaseException) -> str:
     return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
 
 
-def _story_of(error: BaseException) -> str:
+def story_of(error: BaseException) -> str:
     """Tell an error with what caused it, as far as a reader needs."""
+    answered = _answered_with(error)
+    if answered is not None:
+        return answered
     links = list(islice(_chain(error), _STORY_LINKS_MAX))
     members = _members_of(error) if isinstance(error, BaseExceptionGroup) else ()
     others = (*links[1:], *members[:_STORY_LINKS_MAX])
     told = [f"{_type_name(link)}: {_message_of(link)}" for link in others]
     return " <- ".join([_message_of(error), *told])
+
+
+def _answered_with(error: BaseException) -> str | None:
+    """Return a provider's own words, where pydantic-ai shows them as a dictionary of Python."""
+    if not str(type(error).__module__).startswith("pydantic_ai"):
+        return None
+    evidence = evidence_of(error, 0.0)
+    if evidence.status is None or not evidence.sentence:
+        return None
+    code = f" `{evidence.codes[0]}`" if evidence.codes else ""
+    return redact_to(f"HTTP {evidence.status}{code}: {evidence.sentence}", MESSAGE_CHARS_MAX)
 
 
 def _message_of(error: BaseException) -> str:

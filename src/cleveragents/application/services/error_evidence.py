@@ -55,7 +55,7 @@ def _collected(error: BaseException, now_s: float) -> Evidence:
         status=_status_of(error, response),
         codes=tuple(dict.fromkeys(_codes_of(error, body, details))),
         retry_after_s=_retry_after_s(error, response, details, now_s),
-        sentence=sentence[:_BODY_CHARS_MAX].lower() if isinstance(sentence, str) else "",
+        sentence=sentence[:_BODY_CHARS_MAX] if isinstance(sentence, str) else "",
     )
 
 

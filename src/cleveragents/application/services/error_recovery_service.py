@@ -34,7 +34,7 @@ from cleveragents.domain.errors import RequestError, SetupError
 from cleveragents.domain.event import tell
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
     from typing import Unpack
 
     from cleveragents.application.ports import ErrorJournal
@@ -207,7 +207,24 @@ class ErrorRecoveryService:
         Tell with `remedies` what the plan has at hand. Hand over the pass of the failed call, so
         that a late limit does not close a gate that is open again.
         """
-        kept = self._decide(record, remedies or Remedies(), self._chance(), self._clock())
+        kept = self._decide(record, remedies or Remedies())
+        self._park(record, kept, gate_pass)
+        tell(self._listener, kept)
+        return kept
+
+    def recover_by(
+        self,
+        actions: Container[Action],
+        record: ErrorRecord,
+        remedies: Remedies | None = None,
+        *,
+        gate_pass: Pass | None = None,
+    ) -> Decision | None:
+        """Recover if one of these actions is the cure; None leaves all to who can do the others."""
+        try:
+            kept = self._decide(record, remedies or Remedies(), actions)
+        except _NotOurs:
+            return None
         self._park(record, kept, gate_pass)
         tell(self._listener, kept)
         return kept
@@ -296,22 +313,24 @@ class ErrorRecoveryService:
             return self._history_locked(draft.plan_id)._add_locked(draft)  # noqa: SLF001  # lent lock
 
     def _decide(
-        self, record: ErrorRecord, remedies: Remedies, chance: float, at: float
+        self, record: ErrorRecord, remedies: Remedies, actions: Container[Action] = tuple(Action)
     ) -> Decision:
         """Decide, pay and keep the decision in one step, in the journal or under the lock."""
         buckets = _buckets(record.plan_id, record.gate_key)
+        chance, at = self._chance(), self._clock()
 
         def rule(standing: Standing, budget: RetryBudget) -> Decision:
             policy = self._settings.policy
             decision = decide(record, standing, policy, chance=chance, remedies=remedies)
             if decision.action is not Action.RETRY:
-                return decision
+                return _ours(decision, actions)
             limited = record.category is ErrorCategory.RATE_LIMIT
             empty = budget.draw(buckets, budget.terms.parked_cost if limited else budget.terms.cost)
             if empty is None:
                 return decision
             broke = replace(remedies, no_retry=f"the retry budget of {empty} is empty")
-            return decide(record, standing, policy, chance=chance, remedies=broke)
+            decision = decide(record, standing, policy, chance=chance, remedies=broke)
+            return _ours(decision, actions)
 
         return self._keep_decided(record, rule, at)
 
@@ -346,6 +365,16 @@ class ErrorRecoveryService:
             gate_pass.limited(wait_s or None)
         elif key is not None:
             self.gate.park(key, wait_s or None)
+
+
+class _NotOurs(Exception):  # noqa: N818  # undoes a step, and never leaves this module
+    """Somebody else is to decide."""
+
+
+def _ours(decision: Decision, actions: Container[Action]) -> Decision:
+    if decision.action not in actions:
+        raise _NotOurs
+    return decision
 
 
 def _check_kept_max(kept_max: int) -> None:

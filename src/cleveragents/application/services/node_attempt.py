@@ -26,7 +26,9 @@ from cleveragents.application.services.attempt_recovery import (
     recovered,
 )
 from cleveragents.application.services.node_rendering import rendered, rendered_inputs
+from cleveragents.application.write_patterns import forbidden
 from cleveragents.domain.command import Command, CommandLimits
+from cleveragents.domain.context_request import Written
 from cleveragents.domain.error_record import Action, ErrorCategory
 from cleveragents.domain.errors import PlanError, RequestError
 from cleveragents.domain.plan_graph import NodeState
@@ -36,9 +38,10 @@ from cleveragents.domain.run_events import LogLine, SpendChanged
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cleveragents.application.attempts import Actor, Bench
+    from cleveragents.application.attempts import Actor, Bench, Recorded
     from cleveragents.application.run_journal import NodeRecord, RunBook
     from cleveragents.application.services.attempt_order import Crew, Order
+    from cleveragents.domain.context_request import ContextRequest
     from cleveragents.domain.money import Money
     from cleveragents.domain.plan import Node
     from cleveragents.domain.plan_actors import Check
@@ -66,6 +69,7 @@ class NodeAttempt:
         self._order = order
         self._on_event = on_event
         self._actor: Actor | None = None
+        self._recorded: Recorded | None = None
         self._is_ours = False
 
     def run(self) -> Outcome | None:
@@ -80,7 +84,10 @@ class NodeAttempt:
             made = self._made(bench)
         except BaseException as error:  # noqa: BLE001  # an actor may raise anything, and it is recorded
             self._throw_away(bench)
-            return self._failed(error) if self._claimed() else None
+            if self._claimed():
+                return self._failed(error)
+            self._let_go(error)
+            return None
         finally:
             _closed(bench)
         return self._landed(made)
@@ -137,19 +144,23 @@ class NodeAttempt:
             purse=self._crew.purses.open(payer, self._tell_spend),
             stop=order.stop,
             log=self._tell_line,
-            find_context=self._crew.find_context,
+            find_context=self._finder(bench),
+            hand_over=self._take_over,
         )
+
+    def _finder(self, bench: Bench) -> Callable[[ContextRequest], Any] | None:
+        """Return what finds context in the files as this attempt sees them."""
+        find = self._crew.find_context
+        if find is None:
+            return None
+        # Looked at once for each request: what is written meanwhile is for the next one.
+        return lambda request: find(replace(request, overlay=Written(bench.changed())))
 
     def _check_writes(self, changeset: str | None) -> None:
         patterns = self._order.node.writes
         if patterns is None or changeset is None:
             return
-        from pathspec import PathSpec
-
-        allowed = PathSpec.from_lines("gitignore", patterns)
-        paths = [
-            one for one in self._crew.workbench.paths(changeset) if not allowed.match_file(one)
-        ]
+        paths = forbidden(self._crew.workbench.paths(changeset), patterns)
         if paths:
             raise forbidden_writes(self._order, paths)
 
@@ -194,12 +205,15 @@ class NodeAttempt:
         """Record a failure and decide about it; `made` is a result that cannot be merged."""
         order = self._order
         if order.stop.stopped and made is None:
+            self._let_go(error)
             if order.stop.reason != order.time_is_up:
                 return self._interrupted()
             if not _is_out_of_time(error):
                 error = out_of_time(order)
         has_other = getattr(self._actor, "fall_back", None) is not None
-        record, decision = recovered(self._crew, order, error, other_actor=has_other)
+        record, decision = recovered(
+            self._crew, order, error, other_actor=has_other, recorded=self._recorded_as(error)
+        )
         kept = replace(
             made or order.record,
             state=_state_after(decision.action),
@@ -241,6 +255,22 @@ class NodeAttempt:
         except Exception:  # noqa: BLE001  # the attempt failed already, and that is what counts
             # Its sandbox stays until the next collection of garbage, which salvages it.
             _log.exception("The changes of `%s` are not sealed yet", self._order.record.id)
+
+    def _take_over(self, recorded: Recorded) -> None:
+        self._recorded = recorded
+
+    def _recorded_as(self, error: BaseException) -> Recorded | None:
+        """Return what the actor has put on record about the error that it raised."""
+        found = self._recorded
+        return found if found is not None and found.error is error else None
+
+    def _let_go(self, error: BaseException) -> None:
+        """Decide about a fault that came to nothing, because the attempt was to end anyway."""
+        recorded = self._recorded_as(error)
+        if recorded is not None:
+            self._crew.errors.keep_decision(
+                recorded.record, Action.RETRY, "the attempt was stopped meanwhile"
+            )
 
     def _claimed(self) -> bool:
         self._is_ours = self._is_ours or self._order.claim.take()

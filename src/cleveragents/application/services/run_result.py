@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: Commands must be confined and cannot be: that is the same for all of them.
 NOT_CONFINED: Final = "CA5006"
+#: How a hint ends whose cure stands in the plan: one that was begun is kept as it was.
+ANEW: Final = "change the plan file, and run it anew"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -605,7 +605,7 @@ def act(folder, deed, tool):
         )
 
 
-@settings(max_examples=int(os.environ.get("MERGE_EXAMPLES", "25")))
+@settings(max_examples=int(os.environ.get("MERGE_EXAMPLES", "10")))
 @given(deeds=DEEDS)
 def test_the_seal_is_what_the_disk_shows_by_both_roads_and_by_the_entries(deeds):
     with tempfile.TemporaryDirectory() as scratch:

@@ -33,7 +33,7 @@ def test_schema_is_itself_valid():
     Draft202012Validator.check_schema(schema())
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(plans())
 def test_schema_accepts_every_plan(plan):
     VALIDATOR.validate(read_yaml(dump(plan)).data)

@@ -7,7 +7,7 @@ from cleveragents.infrastructure.plan_files import dump, parse_plan
 from unit.infrastructure.plan_files.plan_strategies import plans
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(plans())
 def test_what_is_written_reads_back_as_an_equal_plan(plan):
     assert parse_plan(dump(plan)) == plan

@@ -18,7 +18,18 @@ if TYPE_CHECKING:
 
     from cleveragents.domain.stop_signal import StopSignal
 
-__all__ = ["FILE_BYTES_MAX", "locate", "read_text", "walk"]
+__all__ = [
+    "FILE_BYTES_MAX",
+    "OPEN_FLAGS",
+    "Rules",
+    "is_ignored",
+    "locate",
+    "read_text",
+    "rules_above",
+    "rules_of",
+    "text_of",
+    "walk",
+]
 
 #: Larger files are data or generated; no model reads them.
 FILE_BYTES_MAX: Final = 1_000_000
@@ -27,14 +38,14 @@ _PATH_CHARS_MAX: Final = 4096
 #: Where git looks for a NUL byte to call a file binary.
 _BINARY_PROBE_BYTES: Final = 8_000
 # Never wait for a pipe's writer, and never follow a link that replaced the file meanwhile.
-_OPEN_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+OPEN_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 #: How pathspec's expressions write a star.
 _STAR: Final = "[^/]*"
 #: The group that pathspec's expressions put around the slash that ends a folder.
 _FOLDER_MARK: Final = "ps_d"
 
 
-class _Rules(NamedTuple):
+class Rules(NamedTuple):
     """The `.gitignore` of one folder, or what the repository excludes."""
 
     #: From the top of the repository, with a slash at its end; empty for the top.
@@ -52,21 +63,21 @@ def walk(root: Path, stop: StopSignal) -> Iterator[str]:
     Links are not followed, `.git` is skipped, and folders that cannot be read are empty.
     """
     home = Path(os.path.realpath(root))
-    top, rules = _above(home)
+    top, rules = rules_above(home)
     base = _inside(top, home)
     for path in _walk(top, base, rules, stop):
         yield path.removeprefix(base)
 
 
-def _above(home: Path) -> tuple[Path, tuple[_Rules, ...]]:
+def rules_above(home: Path) -> tuple[Path, tuple[Rules, ...]]:
     """Return the top of the repository, or home without one, and the rules above home."""
     gitignores: list[Path] = []
     for top in (home, *home.parents):
         git = _git_folder(top)
         if git is not None:
             # Deepest first; the excludes come last, and git follows links to them alone.
-            exclude = _rules_of("", Path(os.path.realpath(git / "info/exclude")))
-            rules = [_rules_of(_inside(top, file.parent), file) for file in gitignores]
+            exclude = rules_of("", Path(os.path.realpath(git / "info/exclude")))
+            rules = [rules_of(_inside(top, file.parent), file) for file in gitignores]
             return top, tuple(filter(None, [*rules, exclude]))
         if top.parent != top:
             gitignores.append(top.parent / ".gitignore")
@@ -89,7 +100,7 @@ def _git_folder(top: Path) -> Path | None:
     return git if os.path.isfile(git / "HEAD") else None  # noqa: PTH113  # it never raises
 
 
-def _walk(top: Path, folder: str, above: tuple[_Rules, ...], stop: StopSignal) -> Iterator[str]:
+def _walk(top: Path, folder: str, above: tuple[Rules, ...], stop: StopSignal) -> Iterator[str]:
     stop.raise_if_stopped()
     try:
         with os.scandir(top / folder) as entries:
@@ -102,24 +113,25 @@ def _walk(top: Path, folder: str, above: tuple[_Rules, ...], stop: StopSignal) -
         return
     rules = above
     if kinds.get(".gitignore") is False:
-        own = _rules_of(folder, top / folder / ".gitignore")
+        own = rules_of(folder, top / folder / ".gitignore")
         rules = above if own is None else (own, *above)
     for name, is_folder in sorted(kinds.items()):
         if not is_relative(name):
             continue
         path = folder + name
         if is_folder:
-            if not _is_ignored(f"{path}/", rules):
+            if not is_ignored(f"{path}/", rules):
                 yield from _walk(top, f"{path}/", rules, stop)
-        elif not _is_ignored(path, rules):
+        elif not is_ignored(path, rules):
             yield path
 
 
-def _rules_of(folder: str, file: Path) -> _Rules | None:
+def rules_of(folder: str, file: Path) -> Rules | None:
+    """Return what a `.gitignore` says about its folder; None if it cannot be read."""
     text = read_text(file)
     if text is None:
         return None
-    return _Rules(folder, tuple(_patterns(reversed(text.split("\n")))))
+    return Rules(folder, tuple(_patterns(reversed(text.split("\n")))))
 
 
 def _patterns(lines: Iterable[str]) -> Iterator[RegexPattern]:
@@ -149,7 +161,7 @@ def _in_one_go(regex: re.Pattern[str]) -> re.Pattern[str]:
     return re.compile("".join(parts))
 
 
-def _is_ignored(path: str, rules: tuple[_Rules, ...]) -> bool:
+def is_ignored(path: str, rules: tuple[Rules, ...]) -> bool:
     """Ask the deepest rules first: the first pattern that speaks of the path decides."""
     for folder, patterns in rules:
         inside = path[len(folder) :]
@@ -190,7 +202,7 @@ def locate(root: Path, path: str) -> str | None:
 def read_text(file: Path) -> str | None:
     """Return the lines joined by newlines; None for what is not a readable, small text file."""
     try:
-        descriptor = os.open(file, _OPEN_FLAGS)
+        descriptor = os.open(file, OPEN_FLAGS)
     except (OSError, ValueError):
         return None
     try:
@@ -199,9 +211,17 @@ def read_text(file: Path) -> str | None:
             if not stat.S_ISREG(status.st_mode) or status.st_size > FILE_BYTES_MAX:
                 return None
             content = stream.read(FILE_BYTES_MAX + 1)
-        if len(content) > FILE_BYTES_MAX or b"\0" in content[:_BINARY_PROBE_BYTES]:
-            return None
+    except OSError:
+        return None
+    return text_of(content)
+
+
+def text_of(content: bytes) -> str | None:
+    """Return the lines joined by newlines; None for what is binary, too long or not UTF-8."""
+    if len(content) > FILE_BYTES_MAX or b"\0" in content[:_BINARY_PROBE_BYTES]:
+        return None
+    try:
         text = content.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError):
+    except UnicodeDecodeError:
         return None
     return text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cleveragents.application.source_tree import FILE_BYTES_MAX, locate, read_text, walk
 from cleveragents.domain.stop_signal import Stopped, StopSignal
-from cleveragents.strategies.source_tree import FILE_BYTES_MAX, locate, read_text, walk
 
 if TYPE_CHECKING:
     from pathlib import Path
