@@ -196,8 +196,8 @@ def missed(board: Board) -> list[str]:
 def asked() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--repo", type=Path, help="a repository with its history")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--repo", type=Path, help="a repository with its history (default: ours)")
     source.add_argument("--cases", type=Path, help="a list of cases")
     parser.add_argument("--git-dirs", type=Path, default=Path(), help="where the clones are")
     parser.add_argument("--only", help="take only the repositories whose name holds this")
@@ -210,9 +210,10 @@ def main() -> int:
     options = asked()
     by_repository: dict[str, list[Case]] = defaultdict(list)
     git_dirs: dict[str, Path] = {}
-    if options.repo is not None:
-        inside = options.repo / ".git"
-        git_dir = inside if inside.exists() else options.repo
+    if options.cases is None:
+        repository = options.repo or Path(__file__).parent.parent
+        inside = repository / ".git"
+        git_dir = inside if inside.exists() else repository
         for case in cases_from(git_dir, options.count):
             by_repository[case.repository].append(case)
             git_dirs[case.repository] = git_dir

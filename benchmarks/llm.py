@@ -390,11 +390,12 @@ def measured(contestants: dict[str, Work], prepare: list[Work]) -> dict[str, lis
 
 def percent(rounds: dict[str, list[Round]], what: str) -> float:
     """Return the overhead as a share of the yardstick: the median of the rounds."""
-    return statistics.median(
+    shares: list[float] = list(
         100 * (getattr(ours, what) - getattr(least, what)) / getattr(yardstick, what)
         for ours, least, yardstick in zip(
             rounds[OURS], rounds[BARE], rounds[YARDSTICK], strict=True
         )
+    return statistics.median(shares)
     )
 
 

@@ -51,6 +51,7 @@ THREADING = {
     "infrastructure/code_index/opening.py",
     "infrastructure/code_index/rounds.py",
     "infrastructure/durable_cost_tracker.py",
+    "infrastructure/embeddings/chunk_vectors.py",
     "infrastructure/escrow_cost_tracker.py",
     "infrastructure/plan_jobs.py",
     "infrastructure/sandbox/confined_tree.py",

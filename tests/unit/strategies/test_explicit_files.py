@@ -118,9 +118,7 @@ def test_two_lines_of_a_file_are_two_places(root):
 class TestWithAnIndex:
     """The end of a path is enough: tracebacks come from other machines."""
 
-    @pytest.mark.parametrize(
-        "task", ["app.py fails", 'File "/home/me/project/src/app.py", line 2, in f']
-    )
+    @pytest.mark.parametrize("task", ["app.py fails", 'File "/project/src/app.py", line 2, in f'])
     def test_a_file_is_found_by_the_end_of_its_path(self, root, task):
         index = FakeIndex(FakeView({"src/app.py": "", "src/other.py": ""}))
 

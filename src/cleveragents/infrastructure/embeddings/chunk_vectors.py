@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from bisect import bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
@@ -30,7 +31,7 @@ __all__ = ["ChunkVectors"]
 #: How long a request may embed what is new; the rest is done in the background.
 _REQUEST_S: Final = 0.5
 #: Vectors are kept in portions of so many contents.
-_PORTION: Final = 64
+_PORTION: Final = 32
 #: More contents than these stay in memory only if the tree that is looked at holds them.
 _CONTENTS_MAX: Final = 50_000
 #: How many trees wait for the background; who asks again is listed again.
@@ -69,26 +70,32 @@ class ChunkVectors:
     ) -> list[ChunkHit]:
         """Return chunks that mean more of what the text means than the tree's middle one does."""
         asked = self._opened().vectors([text])[0]
-        if self.embed(view, stop, self._request_s):
+        known, left = self._known(view, stop, self._request_s)
+        if left:
             self._finish_later(view)
-        if not asked.any():
-            return []
-        with self._lock:
-            kept = self._kept
-        return _hits(view, kept, asked, limit)
+        return _hits(view, known, asked, limit) if asked.any() else []
 
     def embed(self, view: CodeView, stop: StopSignal, budget_s: float) -> int:
         """Compute what is missing of a tree; return how many contents are left for later."""
+        return self._known(view, stop, budget_s)[1]
+
+    def _known(
+        self, view: CodeView, stop: StopSignal, budget_s: float
+    ) -> tuple[Mapping[bytes, Vectors], int]:
+        """Return the vectors of a tree, and how many contents the time was too short for."""
         until_s, day = time.monotonic() + budget_s, int(time.time() // _DAY_S)
         model = self._opened()
         with self._lock:
             kept = self._kept
         alive = _paths_of(view)
-        missing = [key for key in sorted(alive) if key not in kept]
+        # A copy: what others keep meanwhile may push it out of memory.
+        known = {key: kept[key] for key in alive if key in kept}
+        missing = sorted(alive.keys() - known.keys())
         if missing:
             found = _rows_of(self._storage.vectors(model.fingerprint, missing, day=day), model)
             self._keep(found, alive.keys())
-            missing = [key for key in missing if key not in found]
+            known |= found
+            missing = sorted(alive.keys() - known.keys())
         while missing:
             some, missing = missing[:_PORTION], missing[_PORTION:]
             new = {key: _embedded(model, view, alive[key], stop) for key in some}
@@ -96,9 +103,10 @@ class ChunkVectors:
             packed = {key: rows.tobytes() for key, rows in made.items()}
             self._storage.keep_vectors(model.fingerprint, packed, day=day)
             self._keep(made, alive.keys())
+            known |= made
             if time.monotonic() >= until_s:
                 break
-        return len(missing)
+        return known, len(missing)
 
     def close(self, timeout_s: float = _CLOSE_S) -> None:
         """Stop and join the work in the background; what it did so far is kept."""
@@ -211,7 +219,7 @@ def _hits(
     starts = list(accumulate((len(kept[key]) for key in keys), initial=0))
     hits: list[ChunkHit] = []
     for at in _best(scores, limit):
-        owner = int(np.searchsorted(starts, at, side="right")) - 1
+        owner = bisect_right(starts, at) - 1
         for path in paths[keys[owner]]:
             card = view.card(path)
             if card is not None:

@@ -51,6 +51,7 @@ class Ticket:
         self._texts: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
         self._reports: queue.SimpleQueue[str | Answer | BaseException] = queue.SimpleQueue()
+        self._stopped_lock = threading.Lock()  # guards: _stopped
         self._stopped: Stopped | None = None  # set once; read as one reference
 
     def tell(self, text: str) -> None:
@@ -73,9 +74,13 @@ class Ticket:
 
     def give_up(self, reason: str) -> None:
         """Let the waiting thread go at once, also past text that it has not heard yet."""
-        # The first reason stays: a cancelled task reports too, and knows nothing but that.
-        self._stopped = self._stopped or Stopped(reason)
-        self._reports.put(self._stopped)
+        last = Stopped(reason)
+        with self._stopped_lock:
+            # The first reason stays: a cancelled task reports too, and knows nothing but that.
+            if self._stopped is None:
+                self._stopped = last
+            first = self._stopped
+        self._reports.put(first)
 
     def wait(self, on_text: Callable[[str], object] | None) -> Answer:
         """Wait for the end of the call, and pass on its text meanwhile."""

@@ -222,15 +222,41 @@ class TestTime:
         with pytest.raises(Stopped):
             vectors(tmp_path).chunks_near(seen(index, root), "open", 10, stop)
 
-    def test_content_that_is_gone_is_passed_over(self, tmp_path, root, index):
-        (root / "other.py").write_text(FILES["gate.py"])
-        view = seen(StoredCodeIndex(tmp_path / "third"), root)
-        index.view(ContextRequest("task", root), StopSignal())
-        fresh = seen(index, root)  # holds no text of what was read before
-        (root / "fruit.py").write_text("changed")
-        (root / "gate.py").write_text("changed")
-        assert near(vectors(tmp_path), fresh)[:1] == ["gate.py"]
-        assert view.paths == fresh.paths
+
+class Torn:
+    """A view whose tree changed after it was made."""
+
+    def __init__(self, view, **without):
+        self._view = view
+        self._without = without
+
+    def __getattr__(self, name):
+        whole, without = getattr(self._view, name), self._without.get(name, ())
+        return whole if name == "paths" else lambda path: None if path in without else whole(path)
+
+
+def test_content_that_is_gone_is_passed_over(tmp_path, root, index):
+    view = Torn(seen(index, root), text=["gate.py"])
+    assert "gate.py" not in near(vectors(tmp_path), view)
+
+
+def test_content_that_one_of_its_files_still_holds_is_found(tmp_path, root, index):
+    (root / "copy.py").write_text(FILES["gate.py"])
+    view = Torn(seen(index, root), text=["copy.py"])
+    assert near(vectors(tmp_path), view)[:2] == ["copy.py", "gate.py"]
+
+
+@pytest.mark.parametrize("what", ["content", "card"])
+def test_files_that_are_not_indexed_yet_are_not_found(tmp_path, root, index, what):
+    whole = seen(index, root)
+    near(vectors(tmp_path), whole)
+    assert "gate.py" not in near(vectors(tmp_path), Torn(whole, **{what: ["gate.py"]}))
+
+
+def test_who_comes_second_uses_the_model_of_the_first(tmp_path, root, index):
+    search = vectors(tmp_path)
+    near(search, seen(index, root))
+    assert search._published("another") is search._opened()
 
 
 def test_a_folder_without_a_model_is_told_each_time(tmp_path, root, index):
