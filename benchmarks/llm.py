@@ -390,13 +390,13 @@ def measured(contestants: dict[str, Work], prepare: list[Work]) -> dict[str, lis
 
 def percent(rounds: dict[str, list[Round]], what: str) -> float:
     """Return the overhead as a share of the yardstick: the median of the rounds."""
-    shares: list[float] = list(
+    shares: list[float] = [
         100 * (getattr(ours, what) - getattr(least, what)) / getattr(yardstick, what)
         for ours, least, yardstick in zip(
             rounds[OURS], rounds[BARE], rounds[YARDSTICK], strict=True
         )
+    ]
     return statistics.median(shares)
-    )
 
 
 def play(goals: Goals, folder: Path, depth: int, at_once: int) -> None:
