@@ -51,7 +51,7 @@ def tests(session: nox.Session) -> None:
     """Run pytest, behave and Robot on the built wheel, and demand their coverage together."""
     install(session, *group("tests"), ".")
     session.run("coverage", "erase")
-    pytest = ("pytest", "-q", *A_TEST_THAT_HANGS)
+    pytest = ("pytest", "-q", "--durations=20", *A_TEST_THAT_HANGS)
     behave = ("behave", "--format=progress", "--no-summary")
     robot = ("robot", "--outputdir=results", "--console=dotted", "robot")
     with ThreadPoolExecutor(2) as pool:

@@ -41,7 +41,7 @@ RACY = dedent(
 GATED = RACY.replace("(self) -> None:", "(self, word) -> None:\n        assert word == 'sesame'", 1)
 GATED = GATED.replace("STOCK = Stock()", "")
 #: Enough for a toy; the default is made for real classes.
-QUICK = ("--seconds", "6")
+QUICK = ("--seconds", "3")
 
 
 @pytest.fixture
