@@ -111,10 +111,8 @@ def benchmarks(session: nox.Session) -> None:
     """Run every benchmark, or those named; each exits non-zero when it misses its goal."""
     programs = session.posargs or sorted(path.stem for path in Path("benchmarks").glob("[a-z]*.py"))
     install(session, ".[bench]")
-    for program in programs:
+    # LiteLLM and pydantic-ai want different versions of one SDK: who needs it comes last.
+    for program in sorted(programs, key=lambda one: one == "cost"):
         if program == "cost":
-            # LiteLLM and pydantic-ai want different versions of one SDK.
             install(session, ".[bench-litellm]")
         session.run("python", f"benchmarks/{program}.py")
-        if program == "cost":
-            install(session, ".[bench]")

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from cleveragents.cli import output, state
-from cleveragents.cli.run_lines import counted
 from cleveragents.cli.table import table
 from cleveragents.domain.budget import zone_of
+from cleveragents.domain.wording import counted
 from cleveragents.infrastructure.audit import Filter, events
 from cleveragents.settings import load
 

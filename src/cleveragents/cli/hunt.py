@@ -17,19 +17,16 @@ from cleveragents.cli.fix import check_of, words_of
 from cleveragents.cli.hunt_telling import Telling
 from cleveragents.cli.question import confirmed, person_is_there
 from cleveragents.cli.run import applied, desk_for, lived_through
-from cleveragents.cli.run_lines import counted
 from cleveragents.cli.stored_plans import reading_plan
 from cleveragents.cli.table import table
 from cleveragents.cli.view_model import RunModel
 from cleveragents.domain.errors import RequestError, SetupError
+from cleveragents.domain.wording import counted
 from cleveragents.hunt.candidate import is_shared
 from cleveragents.hunt.find import find
-from cleveragents.hunt.hunt_plan import NAME, Game, HuntOptions, Wishes, hunt_plan
+from cleveragents.hunt.hunt_plan import Game, HuntOptions, Wishes, hunt_plan, is_hunt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cleveragents.application.services.run_result import RunResult
     from cleveragents.cli.run_end import RunEnd
     from cleveragents.domain.plan import Plan
     from cleveragents.hunt.candidate import Candidate
@@ -78,35 +75,22 @@ def hunt(options: Namespace) -> int:
     plan = hunt_plan(game, _hunt_options(options, root), wishes)
     plan_id = f"hunt-{uuid.uuid4().hex[:8]}"
     model = RunModel(plan_id, plan, budget=wishes.budget)
-
-    def begin(resume: Callable[[str], RunResult], add: Callable[..., object]) -> RunResult:
-        add(plan, plan_id)
-        return resume(plan_id)
-
-    return _followed(model, options, begin)
-
-
-def is_hunt(plan: Plan) -> bool:
-    """Say whether a kept plan is a hunt, and `resume` ends with its report."""
-    return plan.name == NAME and plan.nodes[0].name == "prove"
+    return _followed(model, options, telling, is_new=True)
 
 
 def go_on(model: RunModel, options: Namespace) -> int:
     """Go on with a hunt after a stop or a death: what was judged is not tried again."""
     told = Namespace(**{**_USUAL, **vars(options), "yes": options.apply == "auto"})
-    return _followed(model, told, lambda resume, _: resume(model.plan_id))
+    return _followed(model, told, Telling(told), is_new=False)
 
 
-def _followed(
-    model: RunModel,
-    options: Namespace,
-    begin: Callable[[Callable[[str], RunResult], Callable[..., object]], RunResult],
-) -> int:
-    telling = Telling(options)
+def _followed(model: RunModel, options: Namespace, telling: Telling, *, is_new: bool) -> int:
     quiet = Namespace(**{**vars(options), "json": False})
     with desk_for(Path.cwd(), options) as desk:
         desk.check(model.plan)
-        end = lived_through(desk, lambda: begin(desk.runs.resume, desk.runs.add), model, quiet)
+        if is_new:
+            desk.runs.add(model.plan, model.plan_id)
+        end = lived_through(desk, lambda: desk.runs.resume(model.plan_id), model, quiet)
     if end.result.state is not PlanState.DONE:
         end.tell()
     told = telling.tell(model.plan, model.plan_id, end.result.nodes)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from cleveragents._version import __version__
 from cleveragents.cli import output
-from cleveragents.cli.run_lines import counted
 from cleveragents.domain.errors import RequestError
 from cleveragents.domain.plan_graph import NodeState
+from cleveragents.domain.wording import counted
 from cleveragents.hunt.hunt_plan import game_of
+from cleveragents.hunt.nodes import LOST
 from cleveragents.hunt.records import finding_from
 from cleveragents.hunt.report.baseline import baseline_text, read_baseline
 from cleveragents.hunt.report.hunt_report import HuntReport
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
     from cleveragents.hunt.hunt_plan import Game
 
 _FOUND = 1
-#: The codes of candidates that cost themselves only, by what is told of them.
-_LOST = {"CA5302": Verdict.UNIMPORTABLE}
+_VERDICTS = {code: verdict for verdict, (code, _) in LOST.items()}
 
 
 class Telling:
@@ -134,7 +134,7 @@ def _finding(candidate: Candidate, node: NodeRecord | None) -> Finding | None:
     error: Mapping[str, Any] | None = node.error
     if node.state not in {NodeState.SKIPPED, NodeState.FAILED} or error is None:
         return None
-    verdict = _LOST.get(str(error.get("code")), Verdict.GAVE_UP)
+    verdict = _VERDICTS.get(str(error.get("code")), Verdict.GAVE_UP)
     return Finding(candidate=candidate, verdict=verdict, reason=str(error.get("message")))
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cleveragents.application.run_journal import PlanState
 from cleveragents.cli import output, state
-from cleveragents.cli.run_lines import counted
 from cleveragents.cli.stored_plans import STOPPED, Counts, reading_plan, reading_plans
 from cleveragents.cli.table import one_line, table
 from cleveragents.domain.budget import zone_of
+from cleveragents.domain.wording import counted
 from cleveragents.infrastructure.plan_journal import SqliteRunJournal
 from cleveragents.settings import load
 

@@ -20,11 +20,13 @@ from cleveragents.cli.plan_overrides import overridden
 from cleveragents.cli.question import confirmed, person_is_there
 from cleveragents.cli.run_desk import RunDesk
 from cleveragents.cli.run_end import RunEnd
-from cleveragents.cli.run_lines import counted, header
+from cleveragents.cli.run_lines import header
 from cleveragents.cli.stored_plans import UNFINISHED, reading_plan, reading_plans
 from cleveragents.cli.view_model import RunModel
 from cleveragents.domain.errors import RequestError
 from cleveragents.domain.plan import ApplyMode
+from cleveragents.domain.wording import counted
+from cleveragents.hunt.hunt_plan import is_hunt
 from cleveragents.infrastructure.plan_files import load_plan
 
 if TYPE_CHECKING:
@@ -86,11 +88,10 @@ def resume(options: Namespace) -> int:
         from cleveragents.cli.strategize import go_on
 
         return go_on(model, options, budget)
-    if model.plan.name == "hunt":
+    if is_hunt(model.plan):
         from cleveragents.cli import hunt
 
-        if hunt.is_hunt(model.plan):
-            return hunt.go_on(model, options)
+        return hunt.go_on(model, options)
     with desk_for(Path.cwd() if folder is None else state.root() / folder, options) as desk:
         desk.check(model.plan, model.kept)
 

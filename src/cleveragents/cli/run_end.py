@@ -12,12 +12,14 @@ from cleveragents.application.services.run_result import ANEW
 from cleveragents.cli import output
 from cleveragents.cli.cautions import Cautions
 from cleveragents.cli.changes import told
-from cleveragents.cli.run_lines import counted, ending
+from cleveragents.cli.run_lines import ending
 from cleveragents.domain.conflict import ConflictState
 from cleveragents.domain.error_record import Action, ErrorCategory
 from cleveragents.domain.errors import ConflictError, LimitError, PlanError
 from cleveragents.domain.money import Money
 from cleveragents.domain.plan_graph import NodeState
+from cleveragents.domain.wording import counted
+from cleveragents.hunt.hunt_plan import NAME as HUNT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +35,7 @@ CONFLICTS_SHOWN_MAX: Final = 5
 _NODE_FAILED: Final = "CA4301"
 _UNKNOWN: Final = "CA4107"
 #: Plans that we make for a goal and for a hunt: there is no file that a user could change.
-_OURS: Final = frozenset({PLANNING, "hunt"})
+_OURS: Final = frozenset({PLANNING, HUNT})
 #: How the label of one node begins.
 _NODE_LABEL: Final = "node="
 

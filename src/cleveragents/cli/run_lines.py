@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from cleveragents.cli.output import one_line
 from cleveragents.cli.view_model import run_length_s
 from cleveragents.domain.plan_graph import NodeState
+from cleveragents.domain.wording import counted
 
 if TYPE_CHECKING:
     from cleveragents.cli.view_model import NodeView, RunModel
@@ -142,11 +143,6 @@ def name_width(model: RunModel) -> int:
 def money(amount: Money) -> str:
     """Return an amount, with digits below a cent only where there are some."""
     return f"{amount.usd:f} USD"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return `1 file`, `2 files`, `1,000 files`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def duration(seconds: float) -> str:

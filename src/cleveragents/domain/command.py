@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from cleveragents.domain.errors import RequestError
 from cleveragents.domain.paths import check_inside_path
+from cleveragents.domain.redaction import redact_to
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,6 +71,12 @@ class Finished:
     stderr: bytes = field(repr=False)
     duration_s: float
     stopped: Reason | None = None
+
+
+def last_words(finished: Finished, chars_max: int) -> str:
+    """Return the end of what a command complained, or printed, without secrets."""
+    said = (finished.stderr.strip() or finished.stdout.strip()).decode("utf-8", "replace")
+    return redact_to(said, 10 * chars_max)[-chars_max:]
 
 
 def _is_text(value: object) -> bool:

@@ -25,7 +25,7 @@ from cleveragents.domain.errors import RequestError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["Condition", "Reference", "Template", "did_you_mean"]
+__all__ = ["Condition", "Reference", "Template", "as_meant", "as_written", "did_you_mean"]
 
 CONDITION_CHARS_MAX: Final = 1_000
 # Looking for a close word among thousands takes longer than a suggestion is worth.
@@ -86,6 +86,26 @@ class Reference:
         for key in self.keys:
             value = _inside(value, key, self.text)
         return value
+
+
+def as_written(value: Any) -> Any:
+    """Return a value whose texts mean themselves in a plan, where `${` begins a template."""
+    return _with_texts(value, "${", "$${")
+
+
+def as_meant(value: Any) -> Any:
+    """Return what `as_written` was given, in plain dictionaries and lists."""
+    return _with_texts(value, "$${", "${")
+
+
+def _with_texts(value: Any, old: str, new: str) -> Any:
+    if isinstance(value, str):
+        return value.replace(old, new)
+    if isinstance(value, Mapping):
+        return {key: _with_texts(one, old, new) for key, one in value.items()}
+    return (
+        [_with_texts(one, old, new) for one in value] if isinstance(value, list | tuple) else value
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,15 @@ class SideEffects(StrEnum):
     UNKNOWN = "unknown"
 
 
+#: What a program does again when it is run again: only what it is run on can differ.
+SAME_AGAIN: Final = (
+    ErrorCategory.CHECK_FAILED,
+    ErrorCategory.TOOL_CRASH,
+    ErrorCategory.TOOL_TIMEOUT,
+    ErrorCategory.UNKNOWN,
+)
+
+
 class Action(StrEnum):
     """What to do about a fault."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from cleveragents.domain.error_record import Action, ErrorCategory
+from cleveragents.domain.conditions import as_meant, as_written
+from cleveragents.domain.error_record import SAME_AGAIN, Action, ErrorCategory
 from cleveragents.domain.plan import (
     ApplyMode,
     Budget,
@@ -24,12 +24,12 @@ from cleveragents.hunt.nodes import COLLECT, MEND, OBSERVE, PROVE, PROVE_BUILT, 
 from cleveragents.hunt.records import candidate_from, to_record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from cleveragents.domain.money import Money
     from cleveragents.hunt.candidate import Candidate
 
-__all__ = ["NAME", "Game", "HuntOptions", "Wishes", "game_of", "hunt_plan"]
+__all__ = ["NAME", "Game", "HuntOptions", "Wishes", "game_of", "hunt_plan", "is_hunt"]
 
 #: By which a kept plan is known to be a hunt.
 NAME: Final = "hunt"
@@ -47,13 +47,6 @@ _WITHOUT_MODEL: Final = (
     ErrorCategory.BAD_OUTPUT,
     ErrorCategory.CHECK_FAILED,
     ErrorCategory.LOOP,
-    ErrorCategory.UNKNOWN,
-)
-#: The same code gives the same again: to try twice would only cost time.
-_HOPELESS: Final = (
-    ErrorCategory.CHECK_FAILED,
-    ErrorCategory.TOOL_CRASH,
-    ErrorCategory.TOOL_TIMEOUT,
     ErrorCategory.UNKNOWN,
 )
 
@@ -102,11 +95,11 @@ _NO_WISHES: Final = Wishes()
 
 def hunt_plan(game: Game, options: HuntOptions, wishes: Wishes = _NO_WISHES) -> Plan:
     """Return the plan; a candidate that cannot be judged, or mended, is skipped and recorded."""
-    told = _as_written(asdict(options))
-    skip = Recovery(cures=dict.fromkeys(_HOPELESS, (Action.SKIP,)))
+    told = as_written(asdict(options))
+    skip = Recovery(cures=dict.fromkeys(SAME_AGAIN, (Action.SKIP,)))
     nodes = [_prove(game, told, skip, has_seen=wishes.observe is not None)]
     if wishes.observe is not None:
-        inputs = {"command": _as_written(wishes.observe), "python": told["python"]}
+        inputs = {"command": as_written(wishes.observe), "python": told["python"]}
         observe = Node(
             name="observe", actor=PythonActor(OBSERVE), inputs=inputs, writes=(), recovery=skip
         )
@@ -128,7 +121,7 @@ def hunt_plan(game: Game, options: HuntOptions, wishes: Wishes = _NO_WISHES) -> 
 
 
 def _prove(game: Game, told: Any, skip: Recovery, *, has_seen: bool) -> Node:
-    over = {name: _as_written(to_record(one)) for name, one in _named(game.candidates).items()}
+    over = {name: as_written(to_record(one)) for name, one in _named(game.candidates).items()}
     most = max(1, len(game.candidates))
     return Node(
         name="prove",
@@ -139,7 +132,7 @@ def _prove(game: Game, told: Any, skip: Recovery, *, has_seen: bool) -> Node:
             "candidate": "${candidate}",
             "python": told["python"],
             "options": _limits(told),
-            "read": _as_written({"modules": game.modules, "skipped": dict(game.skipped)}),
+            "read": as_written({"modules": game.modules, "skipped": dict(game.skipped)}),
             **({"seen": "${nodes.observe.output}"} if has_seen else {}),
         },
         writes=(),
@@ -209,7 +202,7 @@ def _mending(told: Any, wishes: Wishes, skip: Recovery) -> tuple[Node, Node]:
                 "python": told["python"],
                 "options": _limits(told),
             },
-            check=None if check is None else Check(_as_written(check)),
+            check=None if check is None else Check(as_written(check)),
             recovery=skip,
         ),
     )
@@ -219,23 +212,19 @@ def _limits(told: Any) -> Any:
     return {name: value for name, value in told.items() if name != "python"}
 
 
+def is_hunt(plan: Plan) -> bool:
+    """Say whether a kept plan is a hunt."""
+    return plan.name == NAME and plan.nodes[0].name == "prove"
+
+
 def game_of(plan: Plan) -> dict[str, Candidate]:
     """Return the candidates of a kept plan by the instance of a node that judges each."""
     (prove,) = (node for node in plan.nodes if node.name == "prove")
     assert prove.for_each is not None, "a hunt goes over candidates"
     return {
-        f"prove[{name}]": candidate_from(_meant(record))
+        f"prove[{name}]": candidate_from(as_meant(record))
         for name, record in prove.for_each.over.items()
     }
-
-
-def _meant(value: Any) -> Any:
-    """Undo `_as_written`, in plain dictionaries and lists."""
-    if isinstance(value, str):
-        return value.replace("$${", "${")
-    if isinstance(value, Mapping):
-        return {key: _meant(one) for key, one in value.items()}
-    return [_meant(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _named(candidates: Sequence[Candidate]) -> dict[str, Candidate]:
@@ -244,12 +233,3 @@ def _named(candidates: Sequence[Candidate]) -> dict[str, Candidate]:
     for one in candidates:
         names[one.name if one.name not in names else f"{one.name} {one.id}"] = one
     return names
-
-
-def _as_written(value: Any) -> Any:
-    """Return a value whose texts mean themselves in a plan, where `${` begins a template."""
-    if isinstance(value, str):
-        return value.replace("${", "$${")
-    if isinstance(value, dict):
-        return {key: _as_written(one) for key, one in value.items()}
-    return [_as_written(one) for one in value] if isinstance(value, list | tuple) else value

@@ -10,10 +10,9 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from cleveragents.application.attempts import ActorResult
-from cleveragents.domain.command import Command, CommandLimits
+from cleveragents.domain.command import Command, CommandLimits, last_words
 from cleveragents.domain.error_record import ErrorCategory
 from cleveragents.domain.errors import SandboxError
-from cleveragents.domain.redaction import redact_to
 from cleveragents.domain.stop_signal import Stopped
 from cleveragents.hunt.records import finding_from
 from cleveragents.hunt.verdict import Verdict
@@ -39,8 +38,8 @@ _OBSERVING_S: Final = 1_800.0
 #: A file is mended and proven again for each of its findings.
 _MENDING_S: Final = 6.0
 _SAID_CHARS_MAX: Final = 2_000
-#: No class of its own, but the same sentence for whoever reads the errors of a plan.
-_LOST: Final = {
+#: Verdicts that say nothing about the code are errors, each by a code of its own.
+LOST: Final = {
     Verdict.UNIMPORTABLE: ("CA5302", ErrorCategory.TOOL_CRASH),
     Verdict.GAVE_UP: ("CA5301", ErrorCategory.TOOL_TIMEOUT),
 }
@@ -102,7 +101,7 @@ def _proven(attempt: AttemptContext, factories: Mapping[str, str]) -> ActorResul
         time_s=options["budget_s"] + _GRACE_S,
     )
     finding = finding_from(record)
-    lost = _LOST.get(finding.verdict)
+    lost = LOST.get(finding.verdict)
     if lost is not None:
         code, category = lost
         raise SandboxError(
@@ -165,8 +164,7 @@ def _answer(attempt: AttemptContext, module: str, question: Any, *, time_s: floa
 
 
 def _broken(finished: Finished, how: str) -> SandboxError:
-    said = (finished.stderr.strip() or finished.stdout.strip()).decode("utf-8", "replace")
-    last = redact_to(said, 10 * _SAID_CHARS_MAX)[-_SAID_CHARS_MAX:]
+    last = last_words(finished, _SAID_CHARS_MAX)
     late = finished.stopped == "time"
     return SandboxError(
         f"The process that runs the code {how}" + (f": {last.splitlines()[-1]}" if last else ""),

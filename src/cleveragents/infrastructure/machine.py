@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cleveragents.domain.errors import CleverAgentsError
+from cleveragents.domain.wording import counted
 from cleveragents.infrastructure.git.program import git_program
 from cleveragents.infrastructure.git.repository import GitRepository
 from cleveragents.infrastructure.sandbox.confinement import Bubblewrap, probe_bubblewrap
@@ -147,13 +148,9 @@ def _index(setting: str) -> Check:
         return Check("code index", False, f"{found.path}: {found.trouble}", hint)
     if found.size_bytes == 0:
         return Check("code index", True, f"{found.path}: made when it is needed")
-    files, trees = _counted(found.files, "file"), _counted(found.trees, "tree")
+    files, trees = counted(found.files, "file"), counted(found.trees, "tree")
     size = f"{found.size_bytes / 1024**2:.1f} MiB"
     return Check("code index", True, f"{found.path}: {files} of {trees}, {size}")
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _tree(root: Path) -> Check:

@@ -27,6 +27,7 @@ from cleveragents.application.services.attempt_recovery import FEEDBACK_MAX
 from cleveragents.domain.error_record import ErrorCategory
 from cleveragents.domain.errors import LimitError, PlanError
 from cleveragents.domain.money import Money
+from cleveragents.domain.wording import counted
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
@@ -138,8 +139,7 @@ class LlmActor:
                 self.parts.conversations.give_up(kept.id)
                 raise _not_repeatable(attempt, why)
             return None
-        answers = "1 answer" if len(kept.turns) == 1 else f"{len(kept.turns)} answers"
-        attempt.log(f"going on after {answers} of the model")
+        attempt.log(f"going on after {counted(len(kept.turns), 'answer')} of the model")
         self._tell_news(attempt, tools, talk)
         return talk
 

@@ -18,6 +18,7 @@ __all__ = [
     "Body",
     "CannotMend",
     "Part",
+    "Strangers",
     "body_of",
     "is_clock",
     "loop_names",
@@ -41,6 +42,45 @@ class CannotMend(Exception):  # noqa: N818  # names what happened: no fix can be
 
 
 @dataclass(frozen=True, slots=True)
+class Strangers:
+    """Whom a function calls that it does not know, or waits for; the lock must not be held then."""
+
+    me: str
+    #: What it was handed, and what its loops hand it.
+    handed: frozenset[str]
+    #: Attributes that hold what somebody handed in.
+    given: frozenset[str]
+    #: To wait for the lock's own condition lets go of it.
+    lock: str
+
+    @classmethod
+    def of(cls, function: cst.FunctionDef, me: str, given: frozenset[str], lock: str) -> Strangers:
+        """Return those of a function."""
+        first = set() if me else {_first_parameter(function)}
+        handed = _parameters(function) | first | loop_names(function)
+        return cls(me, frozenset(handed), given, lock)
+
+    def within(self, node: cst.CSTNode) -> Iterator[str]:
+        """Yield why the lock must not be held in a piece of the function."""
+        for call in m.findall(node, m.Call()):
+            func = cst.ensure_type(call, cst.Call).func
+            if isinstance(func, cst.Name):
+                if func.value in self.handed:
+                    yield f"it calls `{func.value}`, which it was given"
+                elif func.value == "sleep":
+                    yield "it waits in `sleep`"
+            elif isinstance(func, cst.Attribute):
+                yield from self._called_on(func)
+
+    def _called_on(self, func: cst.Attribute) -> Iterator[str]:
+        name = func.attr.value
+        if m.matches(func.value, m.Name(self.me)) and name in self.given and not is_clock(name):
+            yield f"it calls `{self.me}.{name}`, which it was given"
+        elif name in _WAITS and not m.matches(func.value, m.Attribute(attr=m.Name(self.lock))):
+            yield f"it waits in `{name}`"
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """A method or function: what it touches, and what must not happen under a lock in it."""
 
@@ -52,6 +92,7 @@ class Part:
     #: Other parts of the body that it uses, and whether each is called or only named.
     calls: frozenset[str]
     names: frozenset[str]
+    strangers: Strangers
     #: Why it must not run under a lock as a whole; empty where it may.
     stranger: str = ""
     is_property: bool = False
@@ -108,13 +149,13 @@ def body_of(tree: cst.Module, owner: str | None) -> Sequence[cst.CSTNode]:
     return statements
 
 
-def parts_of(tree: cst.Module, owner: str | None, state: frozenset[str]) -> Body:
-    """Read a class or module."""
+def parts_of(tree: cst.Module, owner: str | None, state: frozenset[str], lock: str) -> Body:
+    """Read a class or module; the lock is the one that it has, or is to have."""
     statements = body_of(tree, owner)
     functions = [one for one in statements if isinstance(one, cst.FunctionDef)]
     known = frozenset(_key(one) for one in functions)
-    given = frozenset(_given(statements))
-    parts = {_key(one): _part(one, owner, state, known, given) for one in functions}
+    ground = _Ground(owner, state, known, frozenset(_given(statements)), lock)
+    parts = {_key(one): _part(one, ground) for one in functions}
     read = frozenset(name for name, part in parts.items() if part.is_property)
     # To name a property is to call it.
     used = {
@@ -153,21 +194,26 @@ def _key(function: cst.FunctionDef) -> str:
     return f"{function.name.value}=" if _has_decorator(function, "setter") else function.name.value
 
 
-def _part(
-    function: cst.FunctionDef,
-    owner: str | None,
-    state: frozenset[str],
-    known: frozenset[str],
-    given: frozenset[str],
-) -> Part:
-    me = _first_parameter(function) if owner else ""
-    reader = _Reader(me, owner, state, known)
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """What is the same for all parts of one body."""
+
+    owner: str | None
+    state: frozenset[str]
+    known: frozenset[str]
+    given: frozenset[str]
+    lock: str
+
+
+def _part(function: cst.FunctionDef, ground: _Ground) -> Part:
+    me = _first_parameter(function) if ground.owner else ""
+    reader = _Reader(me, ground.owner, ground.state, ground.known)
     function.body.visit(reader)
     if function.asynchronous is not None:
         reader.strangers.insert(0, "it is a coroutine")
     if _has_decorator(function, "contextmanager"):
         reader.strangers.insert(0, "it hands control back in its middle")
-    callbacks = _callbacks(function, me, given - known)
+    strangers = Strangers.of(function, me, ground.given - ground.known, ground.lock)
     return Part(
         name=function.name.value,
         node=function,
@@ -175,7 +221,8 @@ def _part(
         touches=reader.touches,
         calls=frozenset(reader.called),
         names=frozenset(reader.named - reader.called),
-        stranger=next(iter([*reader.strangers, *callbacks]), ""),
+        strangers=strangers,
+        stranger=next(iter([*reader.strangers, *strangers.within(function.body)]), ""),
         is_property=any(_has_decorator(function, one) for one in ("property", "cached_property")),
         is_setter=_has_decorator(function, "setter"),
     )
@@ -247,25 +294,6 @@ def _called(func: cst.BaseExpression, me: str) -> str:
     if me and m.matches(func, m.Attribute(value=m.Name(me))):
         return cst.ensure_type(func, cst.Attribute).attr.value
     return func.value if not me and isinstance(func, cst.Name) else ""
-
-
-def _callbacks(function: cst.FunctionDef, me: str, given: frozenset[str]) -> Iterator[str]:
-    """Yield why a function must not run under a lock: whom it calls that it does not know."""
-    handed = _parameters(function) if me else _parameters(function) | {_first_parameter(function)}
-    loops = loop_names(function)
-    for call in m.findall(function.body, m.Call()):
-        func = cst.ensure_type(call, cst.Call).func
-        if isinstance(func, cst.Name):
-            if func.value in handed | loops:
-                yield f"it calls `{func.value}`, which it was given"
-            elif func.value == "sleep":
-                yield "it waits in `sleep`"
-        elif isinstance(func, cst.Attribute):
-            name = func.attr.value
-            if m.matches(func.value, m.Name(me)) and name in given and not is_clock(name):
-                yield f"it calls `{me}.{name}`, which it was given"
-            elif name in _WAITS:
-                yield f"it waits in `{name}`"
 
 
 def names_in(node: cst.CSTNode) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -13,8 +14,6 @@ from libcst.codemod.visitors import AddImportsVisitor
 from cleveragents.hunt.mend.anatomy import (
     CannotMend,
     body_of,
-    is_clock,
-    loop_names,
     names_in,
     parts_of,
 )
@@ -46,12 +45,11 @@ def mended(source: str, candidate: Candidate) -> str:
         tree = cst.parse_module(source)
     except cst.ParserSyntaxError as error:
         raise CannotMend("the file cannot be parsed") from error
-    state = frozenset(candidate.state)
-    body = parts_of(tree, candidate.owner, state)
-    if not body.doors():
-        raise CannotMend("nothing that can be called from outside touches the state")
     taken = frozenset(names_in(tree))
     lock = candidate.lock or lock_name(taken, candidate.state)
+    body = parts_of(tree, candidate.owner, frozenset(candidate.state), lock)
+    if not body.doors():
+        raise CannotMend("nothing that can be called from outside touches the state")
     functions = _functions(body, lock, taken)
     changed = tree.visit(_Replacing(tree, candidate, functions, lock))
     if candidate.lock is None:
@@ -95,10 +93,10 @@ def _rewritten(
         return [part.node]
     free = cst.ensure_type(part.node.visit(WithoutLock(part.me, lock)), cst.FunctionDef)
     if part.stranger:
-        strangers = _Strangers(part, body)
+        own = replace(part, node=free)
         return [
             around_strangers(
-                replace(part, node=free), lock, strangers, lambda one: _touches(one, part, body)
+                own, lock, partial(_is_strange, own), lambda one: _touches(one, part, body)
             )
         ]
     free = cst.ensure_type(free.visit(LockedTwins(part.me, twins)), cst.FunctionDef)
@@ -120,34 +118,11 @@ def _is_under(part: Part, lock: str) -> bool:
     )
 
 
-class _Strangers:
-    """Says whether a piece of a function calls somebody whom the class does not know."""
-
-    def __init__(self, part: Part, body: Body) -> None:
-        self._part = part
-        known = {one.name for one in body.parts.values()}
-        self._handed = {
-            cst.ensure_type(one, cst.Param).name.value
-            for one in m.findall(part.node.params, m.Param())
-        } - {part.me}
-        self._known = known
-
-    def __call__(self, node: cst.CSTNode) -> bool:
-        loops = loop_names(self._part.node)
-        if m.findall(node, m.Await() | m.Yield()):
-            raise CannotMend(self._part.stranger)
-        return any(
-            self._is_strange(cst.ensure_type(call, cst.Call).func, loops)
-            for call in m.findall(node, m.Call())
-        )
-
-    def _is_strange(self, func: cst.BaseExpression, loops: set[str]) -> bool:
-        if isinstance(func, cst.Name):
-            return func.value in self._handed | loops or func.value == "sleep"
-        if not m.matches(func, m.Attribute(value=m.Name(self._part.me))):
-            return m.matches(func, m.Attribute(attr=m.Name("sleep") | m.Name("result")))
-        name = cst.ensure_type(func, cst.Attribute).attr.value
-        return name not in self._known and not is_clock(name)
+def _is_strange(part: Part, node: cst.CSTNode) -> bool:
+    """Say whether a piece of a function calls or waits for somebody whom the class cannot know."""
+    if m.findall(node, m.Await() | m.Yield()):
+        raise CannotMend(part.stranger)
+    return any(part.strangers.within(node))
 
 
 def _touches(node: cst.CSTNode, part: Part, body: Body) -> bool:

@@ -7,12 +7,11 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from frontrun._tracing import set_active_trace_filter
 
-from cleveragents.hunt.prove.modules import FreshModule, UserCode, shared_by_module
+from cleveragents.hunt.prove.modules import FreshModule, UserCode, shared_with
 from cleveragents.hunt.prove.stage import Play, Stage
 from cleveragents.hunt.prove.telling import reason_of, steps_of
 from cleveragents.hunt.prove.trying import Tried, try_out
@@ -54,12 +53,7 @@ def assert_atomic(
         return made
 
     def roots(made: Any) -> Mapping[str, object]:
-        if isinstance(made, ModuleType):
-            return shared_by_module(made)
-        found: dict[str, object] = {} if isinstance(made, type) else {"subject": made}
-        for name in fresh:
-            found |= shared_by_module(sys.modules[name])
-        return found
+        return shared_with(made, fresh)
 
     with the_world.entered(), _put_back(fresh):
         set_active_trace_filter(UserCode([Path("/")], _packages(fresh), besides=besides))

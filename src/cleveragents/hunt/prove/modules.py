@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from frontrun._tracing import TraceFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from importlib.machinery import ModuleSpec
 
 __all__ = ["FreshModule", "UserCode", "forget_strangers", "shared_by_module"]
@@ -94,6 +94,16 @@ def forget_strangers(name: str, folder: Path) -> None:
         return
     for other in [one for one in sys.modules if one == top or one.startswith(f"{top}.")]:
         del sys.modules[other]
+
+
+def shared_with(subject: object, modules: Iterable[str]) -> Mapping[str, object]:
+    """Return all that calls of a subject share: its own state, and that of these modules."""
+    if isinstance(subject, ModuleType):
+        return shared_by_module(subject)
+    found: dict[str, object] = {} if isinstance(subject, type) else {"subject": subject}
+    for name in modules:
+        found |= shared_by_module(sys.modules[name])
+    return found
 
 
 def shared_by_module(module: ModuleType) -> Mapping[str, object]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import ast
 import functools
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from cleveragents.hunt.prove.modules import FreshModule, shared_by_module
+from cleveragents.hunt.prove.modules import FreshModule, shared_with
 from cleveragents.hunt.prove.stage import Play
 
 if TYPE_CHECKING:
@@ -90,11 +88,6 @@ def play_of(trial: Trial) -> Play:
         return subject
 
     def roots(subject: Any) -> Mapping[str, object]:
-        if isinstance(subject, ModuleType):
-            return shared_by_module(subject)
-        found = {} if isinstance(subject, type) else {"subject": subject}
-        if trial.fresh_module is not None:
-            found |= shared_by_module(sys.modules[trial.fresh_module])
-        return found
+        return shared_with(subject, () if trial.fresh_module is None else (trial.fresh_module,))
 
     return Play(make, tuple(_Act(text, lambda: scope) for text in trial.calls), roots)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from cleveragents.domain.wording import counted
 from cleveragents.hunt.report.judgement import listed, severity_of, suggestion_for
 from cleveragents.hunt.verdict import Strikes, Verdict
 
@@ -101,14 +102,14 @@ def terminal(report: HuntReport) -> Iterator[str]:
 def summary(report: HuntReport) -> str:
     """Return the hunt in one line."""
     counts = [
-        _counted(len(report.bugs), "proven bug"),
+        counted(len(report.bugs), "proven bug"),
         *([f"{len(report.known)} known by the baseline"] if report.known else []),
         f"{len(report.suspicions)} not proven",
         f"{len(report.silent)} silent",
         *([f"{report.untried} not tried yet"] if report.untried else []),
     ]
     tried = len(report.findings) + report.untried
-    of = f"{_counted(tried, 'candidate')} in {_counted(report.modules, 'module')}"
+    of = f"{counted(tried, 'candidate')} in {counted(report.modules, 'module')}"
     return f"{', '.join(counts)}; {of}"
 
 
@@ -155,10 +156,6 @@ def _at(finding: Finding) -> str:
 
 def _head(report: HuntReport) -> str:
     return f"# Data races\n\n{summary(report)}."
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _fenced(text: str, language: str) -> str:

@@ -7,7 +7,7 @@ import sqlite3
 import sys
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from zlib import crc32
 
 from cleveragents.infrastructure.code_index.features import FORMAT, opened, sealed
@@ -90,16 +90,11 @@ class Storage:
 
         def work(connection: sqlite3.Connection) -> dict[bytes, Content]:
             found: dict[bytes, Content] = {}
-            for some in _portions(keys):
-                marks = ",".join("?" * len(some))
-                rows = connection.execute(
-                    f"SELECT key, terms, card FROM contents WHERE key IN ({marks})",  # noqa: S608  # marks only
-                    some,
-                )
-                for key, terms, card in rows:
-                    whole = unpacked(terms)
-                    if whole is not None and opened(card) is not None:
-                        found[key] = Content(whole, card)
+            asked = "SELECT key, terms, card FROM contents WHERE key IN"
+            for key, terms, card in _rows(connection, asked, keys):
+                whole = unpacked(terms)
+                if whole is not None and opened(card) is not None:
+                    found[key] = Content(whole, card)
             return found
 
         return self._asked(work, {})
@@ -168,16 +163,9 @@ class Storage:
         """Return what is kept of these commits."""
 
         def work(connection: sqlite3.Connection) -> dict[bytes, bytes]:
-            found: dict[bytes, bytes] = {}
-            for some in _portions(ids):
-                marks = ",".join("?" * len(some))
-                rows = connection.execute(
-                    f"SELECT id, body FROM commits WHERE id IN ({marks})",  # noqa: S608  # marks only
-                    some,
-                )
-                bodies = ((name, opened(kept)) for name, kept in rows)
-                found |= {name: body for name, body in bodies if body is not None}
-            return found
+            rows = _rows(connection, "SELECT id, body FROM commits WHERE id IN", ids)
+            bodies = ((name, opened(kept)) for name, kept in rows)
+            return {name: body for name, body in bodies if body is not None}
 
         return self._asked(work, {})
 
@@ -202,17 +190,12 @@ class Storage:
         def work(connection: sqlite3.Connection) -> dict[bytes, bytes]:
             found: dict[bytes, bytes] = {}
             used: list[bytes] = []
-            for some in _portions(keys):
-                marks = ",".join("?" * len(some))
-                rows = connection.execute(
-                    f"SELECT key, day, body FROM vectors WHERE model = ? AND key IN ({marks})",  # noqa: S608  # marks only
-                    (model, *some),
-                )
-                for key, seen, kept in rows:
-                    body = opened(kept)
-                    if body is not None:
-                        found[key] = body
-                        used += [key] if seen != day else []
+            asked = "SELECT key, day, body FROM vectors WHERE model = ? AND key IN"
+            for key, seen, kept in _rows(connection, asked, keys, model):
+                body = opened(kept)
+                if body is not None:
+                    found[key] = body
+                    used += [key] if seen != day else []
             if used:
                 connection.execute("BEGIN IMMEDIATE")
                 connection.executemany(
@@ -291,11 +274,15 @@ def _is_damage(error: Exception) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in damage
 
 
-def _portions(keys: Iterable[bytes]) -> Iterator[list[bytes]]:
+def _rows(
+    connection: sqlite3.Connection, asked: str, keys: Iterable[bytes], *before: bytes
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of many keys, as many of them at once as a statement takes."""
     left = list(keys)
     while left:
         some, left = left[:_VALUES_MAX], left[_VALUES_MAX:]
-        yield some
+        marks = ",".join("?" * len(some))
+        yield from connection.execute(f"{asked} ({marks})", (*before, *some))
 
 
 def _checksum(path: str, mark: Mark, key: bytes) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cleveragents.domain.conditions import did_you_mean
-from cleveragents.domain.error_record import Action, ErrorCategory
+from cleveragents.domain.conditions import as_written, did_you_mean
+from cleveragents.domain.error_record import SAME_AGAIN, Action, ErrorCategory
 from cleveragents.domain.errors import RequestError, SetupError
 from cleveragents.domain.plan import (
     ApplyMode,
@@ -26,13 +26,6 @@ if TYPE_CHECKING:
     from cleveragents.infrastructure.fixers.fixer import Fixer
 
 GOAL: Final = "Run the fixers that this repository is configured for"
-#: A program does the same again: only what it was run on can be different the next time.
-_HOPELESS: Final = (
-    ErrorCategory.CHECK_FAILED,
-    ErrorCategory.TOOL_CRASH,
-    ErrorCategory.TOOL_TIMEOUT,
-    ErrorCategory.UNKNOWN,
-)
 
 
 def chosen_fixers(fixers: Sequence[Fixer], only: Collection[str] = ()) -> tuple[Fixer, ...]:
@@ -73,7 +66,7 @@ def fix_plan(
     tries = min(100, max(3, len(chosen)))
     recovery = Recovery(
         cures={
-            **dict.fromkeys(_HOPELESS, (Action.ABORT,)),
+            **dict.fromkeys(SAME_AGAIN, (Action.ABORT,)),
             ErrorCategory.CONFLICT: (Action.RETRY, Action.ABORT),
         },
         times_max={Action.RETRY: tries},
@@ -95,18 +88,9 @@ def _node(fixer: Fixer, recovery: Recovery) -> Node:
     if fixer.files is None and fixer.codes == (0,):
         return Node(name=fixer.name, actor=CommandActor(argv), recovery=recovery)
     files: Any = fixer.files and fixer.files.plain()
-    inputs = {"argv": argv, "codes": fixer.codes, "files": _as_written(files)}
+    inputs = {"argv": argv, "codes": fixer.codes, "files": as_written(files)}
     return Node(name=fixer.name, actor=PythonActor(FIX), inputs=inputs, recovery=recovery)
 
 
 def _literally(words: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(_as_written(word) for word in words)
-
-
-def _as_written(value: Any) -> Any:
-    """Return a value whose texts mean themselves in a plan, where `${` begins a template."""
-    if isinstance(value, str):
-        return value.replace("${", "$${")
-    if isinstance(value, dict):
-        return {key: _as_written(one) for key, one in value.items()}
-    return [_as_written(one) for one in value] if isinstance(value, list) else value
+    return tuple(as_written(word) for word in words)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cleveragents.application.attempts import ActorResult
-from cleveragents.domain.command import Command, CommandLimits
+from cleveragents.domain.command import Command, CommandLimits, last_words
 from cleveragents.domain.error_record import ErrorCategory
 from cleveragents.domain.errors import SandboxError
 from cleveragents.domain.redaction import redact_to
@@ -95,8 +95,7 @@ def _raise_unless_done(program: str, finished: Finished, codes: Sequence[int]) -
         how = f"failed with exit code {finished.exit_code}"
     else:
         return
-    said = (finished.stderr.strip() or finished.stdout.strip()).decode("utf-8", "replace")
-    last = redact_to(said, 10 * _SAID_CHARS_MAX)[-_SAID_CHARS_MAX:]
+    last = last_words(finished, _SAID_CHARS_MAX)
     raise SandboxError(
         f"The fixer {program!r} {how}" + (f": {last.splitlines()[-1]}" if last else ""),
         code=code,

@@ -384,3 +384,55 @@ def test_what_is_guarded_as_a_whole_is_left_as_it_is():
     """
     with pytest.raises(CannotMend, match="already"):
         mend(source, "Stock", "_n", lock="_lock")
+
+
+def test_the_lock_is_not_held_while_something_else_is_waited_for():
+    text = mend(
+        """
+        import threading
+
+        class Stock:
+            def __init__(self, ready):
+                self._ready = threading.Event()
+                self._items = []
+
+            def take(self):
+                self._ready.wait()
+                return self._items.pop() if self._items else None
+        """,
+        "Stock",
+        "_items",
+    )
+    assert (
+        "        self._ready.wait()\n"
+        "        with self._lock:\n"
+        "            return self._items.pop() if self._items else None\n"
+    ) in text
+
+
+def test_a_wait_for_the_condition_that_is_the_lock_stays_under_it():
+    text = mend(
+        """
+        import threading
+
+        class Stock:
+            def __init__(self):
+                self._changed = threading.Condition()
+                self._items = []
+
+            def take(self):
+                with self._changed:
+                    while not self._items:
+                        self._changed.wait()
+                return self._items.pop()
+        """,
+        "Stock",
+        "_items",
+        lock="_changed",
+    )
+    assert (
+        "        with self._changed:\n"
+        "            while not self._items:\n"
+        "                self._changed.wait()\n"
+        "            return self._items.pop()\n"
+    ) in text
