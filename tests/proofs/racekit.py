@@ -8,6 +8,7 @@ a search that ran out of budget, or that saw one order only, is a failure, not a
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -48,6 +49,49 @@ class NoLock(AbstractContextManager["NoLock"]):
 
     def release(self) -> None:
         return None
+
+
+class SleepUntilTheOtherEnds:
+    """A condition for proofs: its wait ends with the other worker, and it must have been told.
+
+    Nobody is left to tell it afterwards, so a wake that was not given by then is lost for ever.
+    The real one would be polled here without an end. `ended` is released by the other worker.
+    """
+
+    def __init__(self, lock: Any, ended: threading.Semaphore) -> None:
+        self._lock = lock
+        self._ended = ended
+        self._told = False
+
+    def wait(self, timeout: float | None = None) -> None:
+        assert timeout is None or timeout > 0
+        self._told = False
+        self._lock.release()
+        self._ended.acquire()
+        self._lock.acquire()
+        assert self._told, "the wake is lost"
+
+    def wait_for(self, predicate: Callable[[], bool], timeout: float | None = None) -> bool:
+        while not predicate():
+            self.wait(timeout)
+        return True
+
+    def notify(self) -> None:
+        self._told = True
+
+    notify_all = notify
+
+
+class SleepyThreading:
+    """Stands for `threading` in a module whose workers sleep until the other ends."""
+
+    Lock = staticmethod(threading.Lock)
+
+    def __init__(self, ended: threading.Semaphore) -> None:
+        self._ended = ended
+
+    def Condition(self, lock: Any) -> SleepUntilTheOtherEnds:  # noqa: N802  # as in `threading`
+        return SleepUntilTheOtherEnds(lock, self._ended)
 
 
 def without_lock(subject: S, name: str) -> S:

@@ -11,7 +11,7 @@ from cleveragents.domain.stop_signal import Stopped, StopSignal
 from cleveragents.providers.model_access import rate_limiter, rate_line
 from cleveragents.providers.model_access.rate_bucket import SHARES
 from cleveragents.providers.model_access.rate_limiter import RateLimiter, RateLimits, Ticket
-from proofs.racekit import Arena, prove, refute, without_lock
+from proofs.racekit import Arena, SleepyThreading, prove, refute, without_lock
 
 
 class Bench:
@@ -87,44 +87,15 @@ def test_a_call_beside_a_refund_goes_or_is_refused_and_no_token_is_lost():
     )
 
 
-class SleepUntilTheOtherEnds:
-    """A condition for proofs: its wait ends with the other worker, and it must have been told.
-
-    Nobody is left to tell it afterwards, so a wake that was not given by then is lost for ever.
-    The real one would be polled here without an end.
-    """
-
-    bench: Bench
-
-    def __init__(self, lock) -> None:
-        self._lock = lock
-        self._told = False
-
-    def wait(self, timeout: float) -> None:
-        assert timeout > 0
-        self._told = False
-        self._lock.release()
-        self.bench.other_runs.acquire()
-        self._lock.acquire()
-        assert self._told, "the wake is lost"
-
-    def notify(self) -> None:
-        self._told = True
-
-
 @pytest.fixture
 def full(monkeypatch):
     """Make benches without room, whose one waiting worker sleeps until the other ends."""
 
-    class Threading:
-        Lock = threading.Lock
-        Condition = SleepUntilTheOtherEnds
-
     def make() -> Bench:
-        SleepUntilTheOtherEnds.bench = Bench(10)
-        return SleepUntilTheOtherEnds.bench
+        bench = Bench(10)
+        monkeypatch.setattr(rate_limiter, "threading", SleepyThreading(bench.other_runs))
+        return bench
 
-    monkeypatch.setattr(rate_limiter, "threading", Threading)
     return make
 
 

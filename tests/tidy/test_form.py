@@ -58,6 +58,7 @@ THREADING = {
     "infrastructure/sandbox/confinement.py",
     "infrastructure/sandbox/sandboxes.py",
     "infrastructure/store.py",
+    "infrastructure/write_queue.py",
     "providers/cost_tracker.py",
     "providers/model_access/desk.py",
     "providers/model_access/line.py",

@@ -51,9 +51,17 @@ class Usage:
     input_annotated_document_pages: int = 0
 
     def __post_init__(self) -> None:
-        for name, count in zip(USAGE_FIELDS, _counts(self), strict=True):
+        counts = _counts(self)
+        if set(map(type, counts)) == {int} and min(counts) >= 0:
+            return
+        for name, count in zip(USAGE_FIELDS, counts, strict=True):
             if type(count) is not int or count < 0:
                 raise RequestError(f"`{name}` must be a whole number from 0, got {count!r}")
+
+    @property
+    def counted(self) -> dict[str, int]:
+        """What was used at all, by name."""
+        return {name: n for name, n in zip(USAGE_FIELDS, _counts(self), strict=True) if n}
 
 
 USAGE_FIELDS: Final[tuple[str, ...]] = tuple(field.name for field in fields(Usage))

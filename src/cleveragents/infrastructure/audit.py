@@ -11,13 +11,13 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cleveragents.infrastructure.store import chained
+from cleveragents.infrastructure.transaction import chained
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterator
 
-    from cleveragents.infrastructure.store import Transaction
+    from cleveragents.infrastructure.transaction import Transaction
 
 _NOTHING = bytes(32)
 

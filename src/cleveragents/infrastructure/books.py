@@ -16,7 +16,7 @@ from cleveragents.domain.errors import SandboxError
 from cleveragents.infrastructure.audit import verify_balances, verify_chain
 from cleveragents.infrastructure.changes.apply_rows import apply_rows
 from cleveragents.infrastructure.changes.merge_rows import conflict_rows, merge_rows
-from cleveragents.infrastructure.store import chained
+from cleveragents.infrastructure.transaction import chained
 
 if TYPE_CHECKING:
     import sqlite3

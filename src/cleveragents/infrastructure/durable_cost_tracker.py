@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from cleveragents.domain.budget import Balance, Scopes
     from cleveragents.domain.event import Notice
     from cleveragents.domain.money import Amount
-    from cleveragents.infrastructure.store import Store, Transaction
+    from cleveragents.infrastructure.store import Store
+    from cleveragents.infrastructure.transaction import Transaction
 
 _log = logging.getLogger(__name__)
 

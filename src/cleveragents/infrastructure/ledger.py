@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from cleveragents.domain.budget import Balance, Limit
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 
     from cleveragents.domain.errors import BudgetExceeded
     from cleveragents.domain.event import Notice
-    from cleveragents.infrastructure.store import Transaction
+    from cleveragents.infrastructure.transaction import Transaction
 
+#: Of how many calls the accounts are remembered, as text and as names.
+_KEYS_MAX: Final = 512
 _ADD: Final = (
     "INSERT INTO accounts VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE "
     "SET spent = spent + excluded.spent, held = held + excluded.held"
@@ -69,7 +72,7 @@ def record(
             charged, more = known.keys, max(0, pico - known.billed)
             _raise_bill(tx, known, more)
         elif bill is not None:
-            tx.execute("INSERT INTO bills VALUES (?, ?, ?, NULL)", (bill, pico, json.dumps(keys)))
+            tx.execute("INSERT INTO bills VALUES (?, ?, ?, NULL)", (bill, pico, _written(keys)))
         post(tx, "money.recorded", charged, at, spent=more, bill=bill)
         return pass_thresholds(tx, charged, at)
 
@@ -121,7 +124,7 @@ def settle(
             own = reservation if known is None else known.reservation
             tx.execute(
                 "INSERT INTO bills VALUES (?, ?, ?, ?)",
-                (bill, pico, json.dumps(promise.keys), own),
+                (bill, pico, _written(promise.keys), own),
             )
         elsewhere = known.key if known is not None and known.reservation != reservation else None
         ended = promise
@@ -228,7 +231,7 @@ def find_promise(tx: Any, reservation: str) -> Promise | None:
 def promise_from(row: tuple[Any, ...]) -> Promise:
     """Build a reservation from its row."""
     name, state, pico, billed, keys, expires_at, bill = row
-    return Promise(name, State(state), pico, billed, tuple(json.loads(keys)), expires_at, bill)
+    return Promise(name, State(state), pico, billed, _read(keys), expires_at, bill)
 
 
 def balances(tx: Any, keys: Iterable[str], limits: tuple[Limit, ...]) -> list[Balance]:
@@ -272,7 +275,7 @@ def _bill(tx: Transaction, key: str) -> _Bill | None:
         "LEFT JOIN reservations r ON r.id = b.reservation WHERE b.key = ?",
         (key,),
     ).fetchone()
-    return None if row is None else _Bill(row[0], row[1], tuple(json.loads(row[2])), row[3])
+    return None if row is None else _Bill(row[0], row[1], _read(row[2]), row[3])
 
 
 def _raise_bill(tx: Transaction, bill: _Bill, more: int) -> None:
@@ -289,7 +292,7 @@ def insert(tx: Transaction, promise: Promise, process: str) -> None:
     """Write a new reservation down."""
     tx.execute(
         "INSERT INTO reservations VALUES (?, ?, 'open', ?, 0, NULL, ?, ?)",
-        (promise.id, process, promise.pico, json.dumps(promise.keys), promise.expires_at),
+        (promise.id, process, promise.pico, _written(promise.keys), promise.expires_at),
     )
 
 
@@ -311,6 +314,25 @@ def post(
 ) -> None:
     """Append one entry and add it to the balances that it is about."""
     body: dict[str, Any] = {"keys": keys, "spent": 0, "held": 0, **about}
-    names = dict(key.split(":", 1) for key in keys)
-    tx.event(kind, body, at=at, plan=names.get("plan"), actor=names.get("actor"))
+    plan, actor = _owners(keys)
+    tx.event(kind, body, at=at, plan=plan, actor=actor)
     tx.execute_each(_ADD, [(key, body["spent"], body["held"]) for key in keys])
+
+
+# The accounts of a call are those of the call before it, as a rule.
+
+
+@lru_cache(_KEYS_MAX)
+def _written(keys: tuple[str, ...]) -> str:
+    return json.dumps(keys)
+
+
+@lru_cache(_KEYS_MAX)
+def _read(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))
+
+
+@lru_cache(_KEYS_MAX)
+def _owners(keys: tuple[str, ...]) -> tuple[str | None, str | None]:
+    names = dict(key.split(":", 1) for key in keys)
+    return names.get("plan"), names.get("actor")

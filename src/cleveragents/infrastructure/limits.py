@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cleveragents.domain.event import Notice
-    from cleveragents.infrastructure.store import Transaction
+    from cleveragents.infrastructure.transaction import Transaction
 
 
 def limits_of(tx: Any) -> tuple[Limit, ...]:

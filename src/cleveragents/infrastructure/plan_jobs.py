@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable
 
-    from cleveragents.infrastructure.store import Store, Transaction
+    from cleveragents.infrastructure.store import Store
+    from cleveragents.infrastructure.transaction import Transaction
 
 _log = logging.getLogger(__name__)
 

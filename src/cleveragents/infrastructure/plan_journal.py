@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cleveragents.application.run_journal import Lost, StopRequest
-    from cleveragents.infrastructure.store import Store, Transaction
+    from cleveragents.infrastructure.store import Store
+    from cleveragents.infrastructure.transaction import Transaction
 
 
 class SqliteRunJournal:

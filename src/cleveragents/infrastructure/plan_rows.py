@@ -13,7 +13,7 @@ from cleveragents.infrastructure.stored_text import plain
 if TYPE_CHECKING:
     import sqlite3
 
-    from cleveragents.infrastructure.store import Transaction
+    from cleveragents.infrastructure.transaction import Transaction
 
 PLANS: Final = "SELECT id, source, digest, state, session, error, created, folder FROM plans"
 #: Rows come as one text of JSON: a statement for each would let other threads in each time.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cleveragents.infrastructure.store import Transaction
+    from cleveragents.infrastructure.transaction import Transaction
 
 T = TypeVar("T")
 
@@ -26,13 +26,13 @@ def alone(write: Callable[[Transaction], T]) -> Callable[[Transaction], T | Rais
     def run(transaction: Transaction) -> T | Raised:
         mark = transaction.savepoint()
         try:
-            answer: T | Raised = write(transaction)
+            answer = write(transaction)
+            transaction.release()
         except sqlite3.Error:
             raise  # the transaction may be gone
         except Exception as error:  # noqa: BLE001  # handed to the caller of this write alone
             transaction.undo_to(mark)
-            answer = Raised(error)
-        transaction.execute("RELEASE write")
+            return Raised(error)
         return answer
 
     return run

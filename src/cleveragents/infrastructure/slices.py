@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cleveragents.domain.errors import BudgetExceeded
     from cleveragents.domain.event import Notice
     from cleveragents.infrastructure.ledger import Promise
-    from cleveragents.infrastructure.store import Transaction
+    from cleveragents.infrastructure.transaction import Transaction
 
 #: A slice does not expire by time, only with its process.
 NEVER = math.inf

@@ -16,14 +16,15 @@ from cleveragents.domain.changeset_rules import (
 )
 from cleveragents.domain.errors import StoreError
 from cleveragents.domain.net_change import FileVersion, NetChange, Overlay
-from cleveragents.infrastructure.store import chained
 from cleveragents.infrastructure.stored_text import check_names, plain
+from cleveragents.infrastructure.transaction import chained
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable
 
-    from cleveragents.infrastructure.store import Store, Transaction
+    from cleveragents.infrastructure.store import Store
+    from cleveragents.infrastructure.transaction import Transaction
 
 #: How many open changesets are remembered; those beyond are read again when they are written to.
 OVERLAYS_MAX: Final = 256

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cleveragents.application.conversations import Conversation, Turn, not_the_next
 from cleveragents.domain.money import Money
-from cleveragents.domain.usage import USAGE_FIELDS, Usage
+from cleveragents.domain.usage import Usage
 from cleveragents.infrastructure.purses import HeldMoney
 from cleveragents.infrastructure.stored_text import check_names
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from cleveragents.application.attempts import Held
     from cleveragents.infrastructure.ledger import Posted
-    from cleveragents.infrastructure.store import Store, Transaction
+    from cleveragents.infrastructure.store import Store
+    from cleveragents.infrastructure.transaction import Transaction
 
 _OPEN: Final = "SELECT id, digest FROM conversations WHERE plan = ? AND node = ? AND state = 'open'"
 _TURNS: Final = (
@@ -96,7 +97,7 @@ class SqliteConversations:
         if found is None:
             return False
         plan_id, node = found
-        usage = {name: n for name in USAGE_FIELDS if (n := getattr(turn.usage, name))}
+        usage = turn.usage.counted
         tx.execute(
             "INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cleveragents.domain.error_record import Standing
-    from cleveragents.infrastructure.store import Store, Transaction
+    from cleveragents.infrastructure.store import Store
+    from cleveragents.infrastructure.transaction import Transaction
 
 R = TypeVar("R", ErrorRecord, Decision)
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import atexit
-import hashlib
-import json
 import os
 import sqlite3
 import threading
-from collections import deque
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
@@ -17,9 +15,11 @@ from cleveragents.infrastructure.savepoints import Raised, alone
 from cleveragents.infrastructure.schema import migrate
 from cleveragents.infrastructure.store_faults import explained
 from cleveragents.infrastructure.syncing import Syncing
+from cleveragents.infrastructure.transaction import Transaction
+from cleveragents.infrastructure.write_queue import WriteQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from typing import Self
 
@@ -29,81 +29,11 @@ T = TypeVar("T")
 QUEUE_MAX: Final = 10_000
 #: How many writes share one commit at most, so that nobody waits for an endless one.
 GROUP_MAX: Final = 1_000
+#: How long those of the last group may take to come back: half of what its commit took, and at
+#: most so much. One commit for all of them is worth that, and who comes alone never waits.
+_LINGER_S_MAX: Final = 0.005
 _BUSY_S: Final = 10.0
 _JOIN_S: Final = 30.0
-_CHAIN: Final = "chain"
-
-# Made once: `json.dumps` would make one for each event.
-_body_json: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
-# What a stranger's hand put into a row need not be JSON; then the hash differs, as it should.
-_row_json: Final = json.JSONEncoder(separators=(",", ":"), default=repr).encode
-
-
-class Transaction:
-    """What a write may do: change projections by SQL, and append facts to the chained events."""
-
-    def __init__(self, connection: sqlite3.Connection, kept: dict[str, Any] | None = None) -> None:
-        self._connection = connection
-        #: What was read once for all writes of the group; whoever changes it, forgets it.
-        self.memo: dict[str, Any] = {}
-        #: The same, until another connection writes.
-        self.kept: dict[str, Any] = {} if kept is None else kept
-        end = self.kept.get(_CHAIN) or connection.execute("SELECT seq, hash FROM chain").fetchone()
-        self._seq, self._hash = end
-        self._began = self._seq
-
-    def execute(self, sql: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
-        """Run one statement inside the transaction."""
-        return self._connection.execute(sql, values)
-
-    def execute_each(self, sql: str, rows: list[tuple[Any, ...]]) -> None:
-        """Run one statement for each row."""
-        self._connection.executemany(sql, rows)
-
-    def event(
-        self,
-        kind: str,
-        body: Mapping[str, Any],
-        *,
-        at: float,
-        plan: str | None = None,
-        actor: str | None = None,
-    ) -> int:
-        """Append a fact, chained to its predecessor by its hash; return its number."""
-        seq, at = self._seq + 1, float(at)  # as SQLite gives it back, or the hash would differ
-        text = _body_json(body)
-        digest = chained(self._hash, (seq, at, kind, plan, actor, text))
-        self.execute(
-            "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (seq, at, kind, plan, actor, text, digest),
-        )
-        self._seq, self._hash = seq, digest
-        return cast("int", seq)
-
-    def savepoint(self) -> tuple[int, bytes]:
-        """Remember where the chain stands, and let SQLite remember the rest."""
-        self.execute("SAVEPOINT write")
-        return self._seq, self._hash
-
-    def undo_to(self, mark: tuple[int, bytes]) -> None:
-        """Go back to a savepoint."""
-        self.execute("ROLLBACK TO write")
-        self.memo.clear()
-        self.kept.clear()
-        self._seq, self._hash = mark
-
-    def close_chain(self) -> bool:
-        """Write where the chain ends, so that rows cut off its end are missed; say if it grew."""
-        if self._seq == self._began:
-            return False
-        end = self.kept[_CHAIN] = (self._seq, self._hash)
-        self.execute("UPDATE chain SET seq = ?, hash = ?", end)
-        return True
-
-
-def chained(previous: bytes, row: tuple[Any, ...]) -> bytes:
-    """Return the hash of an event row over its predecessor's."""
-    return hashlib.sha256(previous + _row_json(row).encode("ascii")).digest()
 
 
 class Ticket(Generic[T]):
@@ -164,15 +94,13 @@ class Store:
         if queue_max < 1:
             raise RequestError(f"`queue_max` must be a whole number from 1, got {queue_max!r}")
         self.path = path
-        self._queue_max = queue_max
         self._fault = fault or _no_fault
         self._connection = self._opened()
         self._name = str(path)
         self._file = _identity(self._name)
-        self._changed = threading.Condition()  # guards: _queue, _closing
-        self._queue: deque[Ticket[Any]] = deque()
-        self._closing = False
-        # Of the writer thread alone, all three: what is kept holds for one version of the file.
+        self._queue: WriteQueue[Ticket[Any]] = WriteQueue(queue_max)
+        # Of the writer thread alone, all four: what is kept holds for one version of the file.
+        self._last = (1, 0.0)  # the size of the last group, and how long it is worth waiting for
         self._syncing = Syncing(self._connection, path)
         self._kept: dict[str, Any] = {}
         self._version: int | None = None
@@ -193,12 +121,8 @@ class Store:
     def submit(self, write: Callable[[Transaction], T], *, sync: bool = True) -> Ticket[T]:
         """Hand in a write without waiting for it; wait only while too many others wait."""
         ticket: Ticket[T] = Ticket(write, sync=sync)
-        with self._changed:
-            self._changed.wait_for(lambda: self._closing or len(self._queue) < self._queue_max)
-            if self._closing:
-                raise _closed("writes")
-            self._queue.append(ticket)
-            self._changed.notify_all()
+        if not self._queue.put(ticket):
+            raise _closed("writes")
         return ticket
 
     # -- reading ---------------------------------------------------------------------------
@@ -227,9 +151,7 @@ class Store:
 
     def close(self) -> None:
         """Write what was accepted, then stop; closing twice is fine."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify_all()
+        self._queue.close()
         self._writer.join(_JOIN_S)
         atexit.unregister(self.close)
         with self._readers_lock:
@@ -249,7 +171,10 @@ class Store:
         try:
             while (group := self._next_group()) or self._syncing.due_in_s is not None:
                 if group:
+                    began = time.monotonic()
                     self._commit(group)
+                    worth_s = (time.monotonic() - began) / 2
+                    self._last = len(group), min(worth_s, _LINGER_S_MAX)
                 else:
                     self._syncing.catch_up()
         finally:
@@ -257,12 +182,7 @@ class Store:
 
     def _next_group(self) -> list[Ticket[Any]]:
         """Return what waits; nothing when the store closes, or when it is time for a sync."""
-        due_in_s = self._syncing.due_in_s
-        with self._changed:
-            self._changed.wait_for(lambda: self._queue or self._closing, due_in_s)
-            group = [self._queue.popleft() for _ in range(min(len(self._queue), GROUP_MAX))]
-            self._changed.notify_all()
-        return group
+        return self._queue.take(GROUP_MAX, self._syncing.due_in_s, self._last)
 
     def _commit(self, group: list[Ticket[Any]]) -> None:
         """Write a group in one commit; whatever goes wrong, harm as few of them as possible."""

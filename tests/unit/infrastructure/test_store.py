@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import sqlite3
@@ -9,11 +10,13 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from cleveragents.domain.errors import RequestError, StoreError
 from cleveragents.infrastructure import schema
+from cleveragents.infrastructure import store as store_module
 from cleveragents.infrastructure.audit import verify_chain
 from cleveragents.infrastructure.store import Store
 from cleveragents.testing import Gate, run_together
@@ -65,6 +68,79 @@ def test_write_that_raises_is_undone_alone_and_its_neighbours_are_kept(path):
         assert kinds(store) == ["slow", "a", "b"]
         with store.read() as connection:
             assert verify_chain(connection).holds
+
+
+def test_write_sees_the_events_that_it_appended(path):
+    def write(tx):
+        tx.event("one", {}, at=1)
+        tx.event("two", {}, at=1)
+        return tx.execute("SELECT kind FROM events ORDER BY seq").fetchall()
+
+    with Store(path) as store:
+        assert store.write(write) == [("one",), ("two",)]
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 64, 65, 200])
+def test_events_of_one_commit_stand_in_their_order(path, count):
+    with Store(path) as store:
+        store.write(lambda tx: [tx.event(str(number), {}, at=1) for number in range(count)])
+        assert kinds(store) == [str(number) for number in range(count)]
+        with store.read() as connection:
+            assert verify_chain(connection).holds
+
+
+def test_event_that_cannot_be_written_is_undone_with_its_own_write_alone(path):
+    gate = Gate()
+
+    def nameless(tx):
+        return tx.event("broken", {}, at=1, plan="\udc80")
+
+    with Store(path) as store:
+        first = store.submit(lambda _: gate.pass_through())
+        gate.wait_for(1)
+        tickets = [store.submit(one) for one in (append("a"), nameless, append("b"))]
+        gate.open()
+        first.result()
+        assert [tickets[0].result(), tickets[2].result()] == [1, 2]
+        with pytest.raises(UnicodeEncodeError):
+            tickets[1].result()
+        assert kinds(store) == ["a", "b"]
+        with store.read() as connection:
+            assert verify_chain(connection).holds
+
+
+def test_callers_who_come_back_share_the_next_commit(path, monkeypatch):
+    monkeypatch.setattr(store_module, "_LINGER_S_MAX", 60.0)
+    # Every commit takes two minutes, so that a minute of waiting is worth it.
+    slow = SimpleNamespace(monotonic=itertools.count(0, 120).__next__)
+    monkeypatch.setattr(store_module, "time", slow)
+    points: list[str] = []
+    gate = Gate()
+    with Store(path, fault=points.append) as store:
+        first = store.submit(lambda _: gate.pass_through())
+        gate.wait_for(1)
+        both = [store.submit(append()), store.submit(append())]
+        gate.open()
+        assert [first.result(), *(one.result() for one in both)] == [None, 1, 2]
+        points.clear()
+        early = store.submit(append())
+        with pytest.raises(StoreError, match="did not answer"):
+            early.result(timeout_s=0.05)
+        late = store.submit(append())
+        assert [early.result(), late.result()] == [3, 4]
+        assert points.count("before-commit") == 1
+
+
+def test_caller_whose_neighbours_stay_away_is_answered_all_the_same(path):
+    gate = Gate()
+    with Store(path) as store:
+        first = store.submit(lambda _: gate.pass_through())
+        gate.wait_for(1)
+        many = [store.submit(append()) for _ in range(20)]
+        gate.open()
+        first.result()
+        assert [one.result() for one in many] == list(range(1, 21))
+        assert store.write(append()) == 21
 
 
 def test_broken_constraint_reaches_its_caller_as_a_coded_error(path):

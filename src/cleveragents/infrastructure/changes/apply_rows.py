@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from cleveragents.infrastructure.apply.target import Recovered
     from cleveragents.infrastructure.changes.merge_rows import Source
-    from cleveragents.infrastructure.store import Store, Transaction
+    from cleveragents.infrastructure.store import Store
+    from cleveragents.infrastructure.transaction import Transaction
 
 PAST: Final = {"apply": "applied", "revert": "reverted"}
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from cleveragents.infrastructure.changes.merge_rows import LeftOut, MergeRow
     from cleveragents.infrastructure.git.repository import GitRepository
     from cleveragents.infrastructure.sandbox.sandbox import PlanTree
-    from cleveragents.infrastructure.store import Store, Transaction
+    from cleveragents.infrastructure.store import Store
+    from cleveragents.infrastructure.transaction import Transaction
 
 TAKE: Final = ("ours", "theirs")
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable
 
-    from cleveragents.infrastructure.store import Transaction
+    from cleveragents.infrastructure.transaction import Transaction
 
 _SELECT: Final = (
     "SELECT s.id, plan, node, attempt, kind, base, head, folder, owner, fence, state, changeset,"
