@@ -142,11 +142,14 @@ class PriceTable:
                 raise RequestError(f"A count must be a whole number from 0, got {count!r}")
         card = self._cards.get(model) or self._compile(model)
         moment = self._moment(at)
-        tariffs = [schedule.at(moment) for schedule in (card.standard, card.batch)]
-        if tariffs[0].unbounded:
-            raise _unbounded(model, tariffs[0])
-        most = (one.most_pico(input_tokens, max_output_tokens, max_searches) for one in tariffs)
-        return Money(max(most))
+        tariff = card.standard.at(moment)
+        if tariff.unbounded:
+            raise _unbounded(model, tariff)
+        most = tariff.most_pico(input_tokens, max_output_tokens, max_searches)
+        if card.batch is not card.standard:
+            batch = card.batch.at(moment)
+            most = max(most, batch.most_pico(input_tokens, max_output_tokens, max_searches))
+        return Money(most)
 
     def _moment(self, at: datetime | None) -> datetime:
         if at is None:

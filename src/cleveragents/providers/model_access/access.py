@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
@@ -46,6 +47,7 @@ def access_to(model: str, base_url: str | None, keys: Mapping[str, str]) -> Acce
     return Access(name, base_url, keys.get(variable) if variable else None, foreign=True)
 
 
+@lru_cache
 def key_variable_of(base_url: str) -> str | None:
     """Name the variable that holds the key of another address, from its host.
 
@@ -58,6 +60,7 @@ def key_variable_of(base_url: str) -> str | None:
     return "CLEVERAGENTS_KEY_" + host.upper().replace("-", "__").replace(".", "_")
 
 
+@lru_cache
 def _is_home(base_url: str, own_url: str | None, own_host: str | None) -> bool:
     parts = _address(base_url)
     if own_url is not None and base_url.rstrip("/") == own_url.rstrip("/"):

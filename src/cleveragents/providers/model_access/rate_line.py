@@ -138,12 +138,12 @@ class Line:
 
     def ready_ns(self, tokens: int) -> int:
         """Return the first moment at which a call may go, if nobody goes before it."""
-        ready = [self.held_until_ns]
+        ready_ns = self.held_until_ns
         if self._requests is not None:
-            ready.append(self._requests.ready_ns(1))
+            ready_ns = max(ready_ns, self._requests.ready_ns(1))
         if self._tokens is not None:
-            ready.append(self._tokens.ready_ns(tokens))
-        return max(ready)
+            ready_ns = max(ready_ns, self._tokens.ready_ns(tokens))
+        return ready_ns
 
     def take(self, tokens: int, now_ns: int) -> int:
         """Take what one call needs; return the number of its ticket."""

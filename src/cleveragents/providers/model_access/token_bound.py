@@ -11,20 +11,23 @@ if the conversation still begins with that very question.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from operator import is_
 from typing import TYPE_CHECKING, Any, Final
 
 from cleveragents.providers.model_access.usage_of import usage_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from hashlib import _Hash
 
     from pydantic_ai.messages import ModelMessage, ModelResponse
+    from pydantic_ai.tools import ToolDefinition
 
     from cleveragents.providers.model_access.call import Call
     from cleveragents.providers.model_access.weights import Weights
 
-__all__ = ["digest_of", "input_bound", "stamp"]
+__all__ = ["Digested", "digest_of", "input_bound", "stamp"]
 
 #: What a provider puts around a request, and around each message or part of one.
 _REQUEST_TOKENS: Final = 64
@@ -59,15 +62,33 @@ def input_bound(call: Call, *, window: int | None = None) -> int:
     return bound if window is None else min(bound, window)
 
 
+@dataclass(frozen=True, slots=True)
+class Digested:
+    """A question that was digested; where another one begins with it, only the rest is new."""
+
+    model: str
+    base_url: str | None
+    tools: tuple[ToolDefinition, ...]
+    messages: Sequence[ModelMessage]
+    instructions: str
+    #: Never updated, only copied.
+    sha256: _Hash = field(repr=False)
+
+    def begins(self, call: Call, messages: Sequence[ModelMessage]) -> bool:
+        """Say whether a question is this one and more: the very same messages, not equal ones."""
+        count = len(self.messages)
+        return (
+            (self.model, self.base_url) == (call.model, call.base_url)
+            and self.tools is call.tools
+            and count <= len(messages)
+            and all(map(is_, self.messages, messages))
+            and _instructions(messages[count:], self.instructions) == self.instructions
+        )
+
+
 def digest_of(call: Call, until: int | None = None) -> str:
     """Return what tells one question from another: its first `until` messages and all else."""
-    messages = call.messages[:until]
-    head = (call.model, call.base_url or "", _instructions(messages))
-    digest = hashlib.sha256("\0".join(head).encode(errors="replace"))
-    digest.update(call.weights.of_tools(call.tools).digest)
-    # All are of one length, so that nothing can pass for something else.
-    digest.update(b"".join([call.weights.of_message(one).digest for one in messages]))
-    return digest.hexdigest()
+    return _digested(call, until).sha256.hexdigest()
 
 
 def stamp(response: ModelResponse, digest: str) -> ModelResponse:
@@ -75,18 +96,41 @@ def stamp(response: ModelResponse, digest: str) -> ModelResponse:
     return replace(response, metadata={**(response.metadata or {}), _STAMP: digest})
 
 
+def _digested(call: Call, until: int | None) -> Digested:
+    """Digest a question; what was digested before is not looked at again."""
+    messages, weights = call.messages[:until], call.weights
+    known = weights.digested
+    if known is not None and known.begins(call, messages):
+        new, instructions = messages[len(known.messages) :], known.instructions
+        if not new:
+            return known
+        sha256 = known.sha256.copy()
+    else:
+        new, instructions = messages, _instructions(messages)
+        head = (call.model, call.base_url or "", instructions)
+        sha256 = hashlib.sha256("\0".join(head).encode(errors="replace"))
+        sha256.update(weights.of_tools(call.tools).digest)
+    # All are of one length, so that nothing can pass for something else.
+    sha256.update(b"".join([weights.of_message(one).digest for one in new]))
+    digested = Digested(call.model, call.base_url, call.tools, messages, instructions, sha256)
+    weights.digested = digested
+    return digested
+
+
 def _counted_start(call: Call) -> tuple[int, int]:
     """Return how many messages the last answer counted, and how many tokens they are."""
-    from pydantic_ai.messages import ModelResponse
-
     for index in range(len(call.messages) - 1, -1, -1):
         message = call.messages[index]
-        if not isinstance(message, ModelResponse):
+        if message.kind != "response":
             continue
-        usage = usage_of(message.usage)
         stamped = (message.metadata or {}).get(_STAMP)
-        same = _instructions(call.messages) == _instructions(call.messages[:index])
-        if usage is None or not stamped or not same or stamped != digest_of(call, index):
+        usage = usage_of(message.usage) if stamped else None
+        if usage is None:
+            break
+        question = _digested(call, index)
+        told = question.instructions
+        same = _instructions(call.messages[index:], told) == told
+        if not same or stamped != question.sha256.hexdigest():
             break
         # Reasoning goes back to some providers, and its tokens cannot be read off its text.
         thought = any(part.part_kind == "thinking" for part in message.parts)
@@ -115,22 +159,30 @@ def _media_of(messages: Sequence[ModelMessage], model: str) -> int:
 
 def _media(messages: Sequence[ModelMessage]) -> Iterator[Any]:
     """Find all files in messages, whoever sent them."""
+    # Text alone has none, and nearly all that is said is text alone.
+    parts = [part for message in messages for part in message.parts if not _is_text(part)]
+    if not parts:
+        return
     from pydantic_ai.messages import BinaryContent, FilePart, FileUrl, UploadedFile
 
-    for message in messages:
-        for part in message.parts:
-            content = part.content if hasattr(part, "content") else ()
-            if isinstance(part, FilePart):
-                yield content
-                continue
-            items = getattr(part, "files", None) or (
-                content if isinstance(content, list | tuple) else ()
-            )
-            yield from (
-                one for one in items if isinstance(one, BinaryContent | FileUrl | UploadedFile)
-            )
+    for part in parts:
+        content = part.content if hasattr(part, "content") else ()
+        if isinstance(part, FilePart):
+            yield content
+            continue
+        items = getattr(part, "files", None) or (
+            content if isinstance(content, list | tuple) else ()
+        )
+        yield from (one for one in items if isinstance(one, BinaryContent | FileUrl | UploadedFile))
 
 
-def _instructions(messages: Sequence[ModelMessage]) -> str:
-    told = (getattr(one, "instructions", None) for one in reversed(messages))
-    return next((one for one in told if one is not None), "")
+def _is_text(part: Any) -> bool:
+    return isinstance(getattr(part, "content", None), str)
+
+
+def _instructions(messages: Sequence[ModelMessage], before: str = "") -> str:
+    """Return the last instructions in messages; those from before where there are none."""
+    for one in reversed(messages):
+        if one.kind == "request" and one.instructions is not None:
+            return one.instructions
+    return before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 from cleveragents.domain.usage import USAGE_FIELDS, Usage
@@ -18,7 +19,7 @@ __all__ = ["usage_of"]
 _THEIRS: Final[Mapping[str, str]] = {"reasoning_tokens": "output_reasoning_tokens"}
 #: No call counts so many of anything: whoever says so says nothing.
 _COUNT_MAX: Final = 10**12
-_NAMES: Final = tuple((name, _THEIRS.get(name, name)) for name in USAGE_FIELDS)
+_OURS: Final = {_THEIRS.get(name, name): name for name in USAGE_FIELDS}
 #: What is priced and stands in `details` only.
 _IN_DETAILS: Final[Mapping[str, str]] = {
     "reasoning_tokens": "reasoning_tokens",
@@ -44,7 +45,11 @@ def usage_of(reported: RequestUsage) -> Usage | None:
 
 def _counted(reported: RequestUsage) -> Usage:
     details = reported.details
-    counts = {name: _count(getattr(reported, theirs, 0)) for name, theirs in _NAMES}
+    # Of all that can be counted a call has little: the rest is left to the defaults of `Usage`.
+    counts = defaultdict[str, int](int)
+    for theirs, told in vars(reported).items():
+        if told and theirs in _OURS:
+            counts[_OURS[theirs]] = _count(told)
     for name, theirs in _IN_DETAILS.items() if details else ():
         counts[name] = counts[name] or _count(details.get(theirs, 0))
     cached = counts["cache_read_tokens"] + counts["cache_write_tokens"]

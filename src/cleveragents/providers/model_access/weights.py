@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from cleveragents.domain.errors import RequestError
 
@@ -14,7 +14,14 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage
     from pydantic_ai.tools import ToolDefinition
 
+    from cleveragents.providers.model_access.token_bound import Digested
+
 __all__ = ["Weight", "Weights"]
+
+#: Not weighed of any request in a list: every one carries them, while only the last are sent.
+_NOT_OF_REQUESTS: Final = {"__all__": {"instructions"}}
+#: Not weighed of any answer in a list: what tells about it.
+_NOT_OF_ANSWERS: Final = {"__all__": {"usage", "metadata", "provider_details"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +47,8 @@ class Weights:
     def __init__(self) -> None:
         # With the thing itself: while it is here, no other can have its number.
         self._known: dict[int, tuple[object, Weight]] = {}
+        #: The question that was digested last: the next one begins with it, as a rule.
+        self.digested: Digested | None = None
 
     def of_message(self, message: ModelMessage) -> Weight:
         """Return what a message weighs, as far as it is sent."""
@@ -63,22 +72,14 @@ def _tools_json(tools: tuple[ToolDefinition, ...]) -> bytes:
 
 
 def _message_json(message: ModelMessage) -> bytes:
-    """Write a message: all that is sent of it, and more.
-
-    Not its instructions, which every request carries, while only the last ones are sent; nor what
-    tells about an answer, such as its usage.
-    """
-    from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest
-    from pydantic_ai.usage import RequestUsage
+    """Write a message: all that is sent of it, and more."""
+    from pydantic_ai.messages import ModelMessagesTypeAdapter
     from pydantic_core import PydanticSerializationError
 
-    if not isinstance(message, ModelRequest):
-        message = replace(message, usage=RequestUsage(), metadata=None, provider_details=None)
-    elif message.instructions is not None:
-        message = replace(message, instructions=None)
+    left_out = _NOT_OF_REQUESTS if message.kind == "request" else _NOT_OF_ANSWERS
     try:
         return ModelMessagesTypeAdapter.dump_json(
-            [message], exclude_none=True, exclude_defaults=True
+            [message], exclude=left_out, exclude_none=True, exclude_defaults=True
         )
     except (PydanticSerializationError, UnicodeEncodeError) as error:
         raise RequestError(

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("pydantic_ai")
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from pydantic_ai.messages import (
     ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
+    SystemPromptPart,
     TextPart,
     ThinkingPart,
     ToolCallPart,
@@ -30,6 +32,7 @@ from pydantic_ai.usage import RequestUsage
 from cleveragents.domain.errors import RequestError
 from cleveragents.providers.model_access.line import Call, ModelLine
 from cleveragents.providers.model_access.token_bound import digest_of, input_bound, stamp
+from cleveragents.providers.model_access.weights import Weights
 from cleveragents.testing import CallTool, ModelServer, Reply, Think
 from modelkit import LOOK, PROTOCOLS, asking, call_to
 
@@ -160,6 +163,75 @@ def test_a_count_that_was_made_for_another_question_is_not_used(change):
     second = follow_up(first, response, "more")
     assert input_bound(second) > 1_000_000
     assert input_bound(change(second)) < 10_000
+
+
+def test_a_digest_stays_what_it_was_when_earlier_versions_stored_it():
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    messages = [
+        ModelRequest(
+            parts=[SystemPromptPart("Be brief", timestamp=at), UserPromptPart("hé", timestamp=at)],
+            instructions="one",
+            metadata={"a": 1},
+        ),
+        ModelResponse(
+            parts=[TextPart("ok"), ToolCallPart("look", {"thing": "it"}, "1")],
+            usage=RequestUsage(input_tokens=7),
+            model_name="x",
+            timestamp=at,
+            provider_details={"b": 2},
+            metadata={"c": 3},
+        ),
+        ModelRequest(
+            parts=[ToolReturnPart("look", "found", "1", timestamp=at)], instructions="two"
+        ),
+    ]
+    call = call_of(messages, base_url="http://localhost:1/v1")
+    assert digest_of(call, 1) == "51f34ba75f328facf283a3ea73b464af5262c0c7a37322517669132dcf2852ba"
+    assert digest_of(call) == "49943871844609e598028cdf80be82caec7048a4fdbf43801938d335d7cfe63f"
+
+
+@given(
+    instructions=st.lists(st.sampled_from([None, "", "one", "two"]), min_size=1, max_size=6),
+    lengths=st.lists(st.integers(0, 6), max_size=5),
+)
+def test_a_digest_is_the_same_whatever_was_digested_before(instructions, lengths):
+    messages = [asking("hi", instructions=told)[0] for told in instructions]
+    call = call_of(messages, tools=(LOOK,))
+    for until in lengths:
+        anew = digest_of(replace(call, weights=Weights()), until)
+        assert digest_of(call, until) == anew
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_message_in_the_place_of_one_that_was_digested_is_noticed(at):
+    """Also one that looks like it: only the very same message is known."""
+    call = call_of([*asking("one"), *asking("two"), *asking("three")])
+    before = digest_of(call)
+    swapped = [*call.messages[:at], *asking("other"), *call.messages[at + 1 :]]
+    assert digest_of(replace(call, messages=swapped)) != before
+    twins = [*call.messages[:at], replace(call.messages[at]), *call.messages[at + 1 :]]
+    assert digest_of(replace(call, messages=twins)) == before
+    assert digest_of(replace(call, messages=call.messages[:at] or swapped)) != before
+
+
+def test_a_question_costs_a_look_at_what_is_new_in_it_however_long_the_conversation_is():
+    class Counting(Weights):
+        looks = 0
+
+        def of_message(self, message):
+            self.looks += 1
+            return super().of_message(message)
+
+    call = call_of(asking("hi"), tools=(LOOK,), weights=Counting())
+    looks = []
+    for _ in range(30):
+        call.weights.looks = 0
+        input_bound(call)
+        response = answered(call, [TextPart("ok")], input_tokens=9, output_tokens=1)
+        looks.append(call.weights.looks)
+        call = follow_up(call, response, "more")
+    # An answer and a question: once each for their size, and once for the digest.
+    assert set(looks[1:]) == {4}
 
 
 def test_reasoning_that_goes_back_counts_as_many_tokens_as_it_took():

@@ -46,6 +46,12 @@ def test_what_is_never_sent_weighs_nothing():
     assert Weights().of_message(marked) == Weights().of_message(response)
 
 
+def test_what_is_said_about_a_request_is_weighed_as_it_always_was():
+    (request,) = asking("hi")
+    marked = replace(request, metadata={"a": 1})
+    assert Weights().of_message(marked) != Weights().of_message(request)
+
+
 def test_weight_is_the_same_after_the_store():
     for message in (*asking("hi"), ModelResponse(parts=[TextPart("a")])):
         (kept,) = ModelMessagesTypeAdapter.validate_json(
