@@ -10,11 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from cleveragents.domain.errors import SetupError
+from cleveragents.providers.model_access.shortcuts import remember_tools, send_as_is
 
 if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
     from pydantic_ai.models import Model
+    from pydantic_ai.settings import ModelSettings
 
     from cleveragents.providers.model_access.access import Access
     from cleveragents.providers.model_access.names import Provider
@@ -25,6 +27,10 @@ __all__ = ["OPENED", "load", "open_model"]
 _NO_KEY: Final = "no-key"
 #: How long a connection of Bedrock may be silent: its SDK takes no limit for a single call.
 _BEDROCK_READ_TIMEOUT_S: Final = 600
+#: Providers whose clients know themselves how often they try.
+_CLIENT_COUNTS: Final = frozenset(
+    {"anthropic", "groq", "ollama", "openai", "openai-responses", "openrouter"}
+)
 
 #: The responses that the call of this task has opened.
 OPENED: Final[ContextVar[list[Any]]] = ContextVar("opened")
@@ -83,8 +89,26 @@ async def open_model(access: Access, clients: AsyncExitStack) -> Model[Any]:
                 provider.client.base_url = access.base_url
         case _:
             provider = provider_class(base_url=access.base_url, api_key=key)
-    model: Model[Any] = model_class(access.name.model, provider=provider, profile=profile)
+    settings = _tries_once(access.name.provider.name, provider.client)
+    send_as_is(provider.client, access.name.provider.name)
+    model: Model[Any] = model_class(
+        access.name.model, provider=provider, profile=profile, settings=settings
+    )
+    remember_tools(model)
     return await clients.enter_async_context(model)
+
+
+def _tries_once(provider: str, client: Any) -> ModelSettings | None:
+    """Have every request sent once, by its client or by the settings that are returned.
+
+    An SDK that retries sends, and may be billed for, calls that nobody admitted.
+    """
+    if provider in _CLIENT_COUNTS:
+        # As a setting it would have the client copied for each call, and its shortcuts lost.
+        client.max_retries = 0
+        return None
+    # Bedrock's client has it built in, and pydantic-ai warns if it is asked for.
+    return None if provider == "bedrock" else {"max_retries": 0}
 
 
 def _remembering_client() -> Any:

@@ -237,29 +237,22 @@ def _settings(call: Call, model: Model[Any]) -> ModelSettings:
     settings: ModelSettings = {
         "max_tokens": call.tokens_max,
         "request_timeout": call.timeout_s,
-        "timeout": call.timeout_s,
-        # An SDK that retries sends, and may be billed for, calls that nobody admitted.
-        "max_retries": 0,
     }
+    # Bedrock's client has it built in, and pydantic-ai warns if it is asked for.
+    if "timeout" not in model.unsupported_settings:
+        settings["timeout"] = call.timeout_s
     if call.temperature is not None:
         settings["temperature"] = call.temperature
-    # Bedrock's client has these two built in, and pydantic-ai warns if they are asked of it.
-    for name in ("timeout", "max_retries"):
-        if name in model.unsupported_settings:
-            del settings[name]
     return settings
 
 
 def _text_in(event: AgentStreamEvent) -> str:
-    from pydantic_ai.messages import PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
-
-    match event:
-        case PartStartEvent(part=TextPart(content=text)):
-            return text
-        case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
-            return text
-        case _:
-            return ""
+    # Kinds are words: classes would have to be imported anew for each event.
+    if event.event_kind == "part_start" and event.part.part_kind == "text":
+        return event.part.content
+    if event.event_kind == "part_delta" and event.delta.part_delta_kind == "text":
+        return event.delta.content_delta
+    return ""
 
 
 def _failure(error: Exception, stream: StreamedResponse | None) -> CallFailed:
