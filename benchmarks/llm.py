@@ -7,7 +7,7 @@ loop, with nothing around it. All that is ours counts: the way to the loop's thr
 bound of the prompt, the rate limit, gate and breaker, the promise of money, which is on the disk
 before the request is sent, and the answer, which is kept and paid in a store before it is used;
 and so does what our line saves, because it does not let the SDK walk along the body in vain
-(`providers/model_access/shortcuts.py`). `overhead / yardstick` is to be at most 5 %, in time on the
+(`providers/model_access/shortcuts.py`) and has one clock for a call, not one for each event. `overhead / yardstick` is to be at most 5 %, in time on the
 wall and of the processor, for a first question and for one after a long conversation.
 The same against a bare request with those shortcuts is told beside it: what our layer would add to
 a pydantic-ai that had them.
@@ -210,7 +210,12 @@ def agent(model: Model[Any], scene: Scene, loop: asyncio.AbstractEventLoop) -> W
     return in_loop(one, scene, loop)
 
 
-def bare(model: Model[Any], scene: Scene, loop: asyncio.AbstractEventLoop) -> Work:
+def bare(
+    model: Model[Any],
+    scene: Scene,
+    loop: asyncio.AbstractEventLoop,
+    settings: ModelSettings = SETTINGS,
+) -> Work:
     """Return the request that an agent makes, and ours, with nothing around it."""
     parameters = ModelRequestParameters(function_tools=list(scene.tools))
 
@@ -218,7 +223,7 @@ def bare(model: Model[Any], scene: Scene, loop: asyncio.AbstractEventLoop) -> Wo
         async with model_request_stream(
             model,
             scene.messages(),
-            model_settings=SETTINGS,
+            model_settings=settings,
             model_request_parameters=parameters,
             instrument=False,
         ) as stream:
@@ -451,7 +456,7 @@ def play(goals: Goals, folder: Path, depth: int, at_once: int) -> None:
             {
                 YARDSTICK: agent(theirs, scene, loop),
                 BARE: bare(theirs, scene, loop),
-                SHORT: bare(short, scene, loop),
+                SHORT: bare(short, scene, loop, {"max_tokens": TOKENS_MAX, "timeout": 600.0}),
                 OURS: in_threads(ours.ask, scene, threads),
                 "  our line alone": in_threads(alone.ask, scene, threads),
                 "  ours but the line": in_threads(nowhere.ask, scene, threads),

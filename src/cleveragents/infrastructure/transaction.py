@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _CHAIN: Final = "chain"
 #: How many events one statement writes; few sizes, so that SQLite prepares each only once.
-_TOGETHER: Final = (64, 8, 1)
+_TOGETHER: Final = (64, 8, 2, 1)
 
 # Made once: `json.dumps` would make one for each event.
 _body_json: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode

@@ -52,6 +52,7 @@ class TestRecordUsage:
             tracker.record_usage(0.00075)
         assert tracker.get_daily_spend() == Decimal("0.015")
 
+    @pytest.mark.long
     def test_random_charges_give_the_same_exact_total_in_any_order(self):
         chance = random.Random(3)
         costs = [round(chance.random() / 100, 9) for _ in range(2_000)]
@@ -157,6 +158,7 @@ class TestReserve:
         with pytest.raises(BudgetExceeded):
             tracker.reserve("0.000000000001")
 
+    @pytest.mark.long
     @pytest.mark.parametrize("cents", [1, 7, 29, 57, 113, 1000])
     def test_budget_of_any_number_of_cents_allows_that_many_calls(self, cents):
         """Float budgets are wrong by one call in most of these, even in one thread."""

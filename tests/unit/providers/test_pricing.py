@@ -308,6 +308,7 @@ class TestWorstCase:
         with pytest.raises(RequestError, match="whole number from 0, got"):
             table.worst_case(SONNET, counts[0], counts[1], max_searches=counts[2])
 
+    @pytest.mark.long
     @settings(max_examples=300, deadline=None)
     @given(data=st.data())
     def test_no_call_within_its_counts_costs_more(self, table, data):

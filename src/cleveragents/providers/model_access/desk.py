@@ -174,10 +174,15 @@ class Desk:
             del self._running[ticket]
 
     async def _answered(self, ticket: Ticket) -> Answer:
-        from pydantic_ai.exceptions import ModelConnectionError
+        from pydantic_ai.exceptions import ModelConnectionError, ModelRequestTimeout
 
+        model, timeout_s = await self._model(ticket.access), ticket.call.timeout_s
         try:
-            await _stream(await self._model(ticket.access), ticket)
+            # One clock for the whole call: pydantic-ai would wind up another for each event.
+            async with asyncio.timeout(timeout_s):
+                await _stream(model, ticket)
+        except TimeoutError as error:
+            raise ModelRequestTimeout(model.model_name, timeout_s) from error
         except ModelConnectionError:
             # If nothing but a farewell was lost, the answer is not asked, and paid for, again.
             if ticket.stream is None or not is_whole(ticket.stream):
@@ -190,6 +195,8 @@ class Desk:
         opening = self._models.get(access)
         if opening is None:
             opening = self._models[access] = self._loop.create_task(self._opened(access))
+        if opening.done():
+            return opening.result()
         # Others may wait for the same model: whoever is cancelled leaves it to them.
         return await asyncio.shield(opening)
 
@@ -234,10 +241,7 @@ async def _stream(model: Model[Any], ticket: Ticket) -> None:
 
 
 def _settings(call: Call, model: Model[Any]) -> ModelSettings:
-    settings: ModelSettings = {
-        "max_tokens": call.tokens_max,
-        "request_timeout": call.timeout_s,
-    }
+    settings: ModelSettings = {"max_tokens": call.tokens_max}
     # Bedrock's client has it built in, and pydantic-ai warns if it is asked for.
     if "timeout" not in model.unsupported_settings:
         settings["timeout"] = call.timeout_s

@@ -21,14 +21,18 @@ if TYPE_CHECKING:
 
 __all__ = ["is_plain", "remember_tools", "send_as_is"]
 
-#: Of providers whose SDK walks along a body: the resource that sends it, and its long parts.
-_LONG_PARTS: Final = {
-    "groq": ("chat.completions", ("messages", "tools")),
-    "ollama": ("chat.completions", ("messages", "tools")),
-    "openai": ("chat.completions", ("messages", "tools")),
-    "openai-responses": ("responses", ("input", "tools")),
-    "openrouter": ("chat.completions", ("messages", "tools")),
+#: Of providers whose SDK walks along a body: the resource that sends it.
+_SENDERS: Final = {
+    "groq": "chat.completions",
+    "ollama": "chat.completions",
+    "openai": "chat.completions",
+    "openai-responses": "responses",
+    "openrouter": "chat.completions",
 }
+#: What a sender is given and is no part of the body, or decides more than what stands there.
+_NOT_OF_THE_BODY: Final = frozenset(
+    {"stream", "extra_headers", "extra_query", "extra_body", "timeout"}
+)
 _ATOMS: Final = frozenset({str, int, float, bool, NoneType})
 #: Of how many conversations a model remembers the tools: of as many as may go on at once.
 _TOOLS_MAX: Final = 256
@@ -41,32 +45,33 @@ def send_as_is(client: Any, provider: str) -> None:
     models. In plain JSON it finds nothing to do, and takes longer than all the rest of a request.
     `extra_body` is its own way around: what stands there is laid over the body after the walk.
     """
-    if provider not in _LONG_PARTS:
+    if provider not in _SENDERS:
         return
-    place, names = _LONG_PARTS[provider]
     try:
-        resource = attrgetter(place)(client)
-        create = resource.create
-    except AttributeError:
+        resource = attrgetter(_SENDERS[provider])(client)
+        parameters = inspect.signature(resource.create).parameters
+        # Any that may be left out: its default is the SDK's word for what is not given.
+        not_given = parameters["temperature"].default
+    except (AttributeError, KeyError):
         return
-    if "extra_body" in inspect.signature(create).parameters:
-        resource.create = _around_the_walk(create, names)
+    if "extra_body" in parameters:
+        resource.create = _around_the_walk(resource.create, not_given)
 
 
-def _around_the_walk(create: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
+def _around_the_walk(create: Callable[..., Any], not_given: object) -> Callable[..., Any]:
     async def shortened(**given: Any) -> Any:
         extra = given.get("extra_body") or {}
         if isinstance(extra, Mapping):
-            plain = {name: given[name] for name in names if _is_plain_list(given.get(name))}
-            given |= dict.fromkeys(plain, ())
+            plain = {
+                name: value
+                for name, value in given.items()
+                if name not in _NOT_OF_THE_BODY and is_plain(value)
+            }
+            given |= dict.fromkeys(plain, not_given)
             given["extra_body"] = {**plain, **extra}
         return await create(**given)
 
     return shortened
-
-
-def _is_plain_list(value: object) -> bool:
-    return type(value) is list and is_plain(value)
 
 
 def is_plain(value: Any) -> bool:

@@ -179,12 +179,13 @@ def test_a_conversation_of_every_kind_is_sent_as_without_shortcuts(protocol):
 
 
 def walked_by(monkeypatch, module):
-    """Note the bodies that an SDK walks along."""
+    """Note the names of what an SDK walks along in each body."""
     bodies = []
     walk = module.async_maybe_transform
 
     async def noting(body, hints):
-        bodies.append(body)
+        left_out = {"Omit", "NotGiven"}
+        bodies.append([name for name, one in body.items() if type(one).__name__ not in left_out])
         return await walk(body, hints)
 
     monkeypatch.setattr(module, "async_maybe_transform", noting)
@@ -203,14 +204,14 @@ def walked_by(monkeypatch, module):
         ("openai-responses", "responses.responses", "input"),
     ],
 )
-def test_the_sdk_walks_along_nothing_long(monkeypatch, protocol, place, long):
+def test_the_sdk_walks_along_next_to_nothing(monkeypatch, protocol, place, long):
     """A client that is copied for a call would lose its shortcut, and nobody would notice."""
     walked = walked_by(monkeypatch, import_module(f"openai.resources.{place}"))
     with ModelServer(lambda _: "fine") as server, line_to(server) as line:
         for _ in range(2):
             line.request(of(server, protocol, messages=CALLED, tools=TOOLS))
         assert all(one.body[long] and one.body["tools"] for one in server.asked)
-    assert [(body[long], body["tools"]) for body in walked] == [((), ())] * 2
+    assert walked == [["stream"]] * 2
 
 
 def test_groq_gets_the_same_by_the_shortcut(monkeypatch):
@@ -227,7 +228,7 @@ def test_groq_gets_the_same_by_the_shortcut(monkeypatch):
             return [body for _, _, body in server.requests]
 
     short = bodies()
-    assert [(body["messages"], body["tools"]) for body in walked] == [((), ())] * 3
+    assert walked == [["stream"]] * 3
     monkeypatch.setattr(adapters, "send_as_is", lambda *_: None)
     monkeypatch.setattr(adapters, "remember_tools", lambda _: None)
     assert bodies() == short
@@ -283,8 +284,13 @@ def test_a_body_that_is_no_mapping_is_left_to_the_sdk():
 
 @pytest.mark.parametrize(
     "resource",
-    [None, SimpleNamespace(), SimpleNamespace(create=len)],
-    ids=["no resource", "no method", "no such parameter"],
+    [
+        None,
+        SimpleNamespace(),
+        SimpleNamespace(create=len),
+        SimpleNamespace(create=lambda temperature=0: temperature),
+    ],
+    ids=["no resource", "no method", "no such parameter", "no way around"],
 )
 def test_a_client_that_lacks_something_stays_as_it_is(resource):
     client = SimpleNamespace(chat=SimpleNamespace(completions=resource))
