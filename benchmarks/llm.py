@@ -7,8 +7,9 @@ loop, with nothing around it. All that is ours counts: the way to the loop's thr
 bound of the prompt, the rate limit, gate and breaker, the promise of money, which is on the disk
 before the request is sent, and the answer, which is kept and paid in a store before it is used;
 and so does what our line saves, because it does not let the SDK walk along the body in vain
-(`providers/model_access/shortcuts.py`) and has one clock for a call, not one for each event. `overhead / yardstick` is to be at most 5 %, in time on the
-wall and of the processor, for a first question and for one after a long conversation.
+(`providers/model_access/shortcuts.py`) and has one clock for a call, not one for each event.
+`overhead / yardstick` is to be at most 5 %, in time on the wall and of the processor, for a first
+question and for one after a long conversation.
 The same against a bare request with those shortcuts is told beside it: what our layer would add to
 a pydantic-ai that had them.
 
