@@ -28,6 +28,8 @@ def group(name: str) -> list[str]:
 
 def install(session: nox.Session, *packages: str) -> None:
     """Install packages; of their thousands of modules only those that are imported are compiled."""
+    # And only once, also where the environment says that nothing of it may be written.
+    session.env["PYTHONDONTWRITEBYTECODE"] = None
     session.install("--no-compile", *packages)
 
 
@@ -60,11 +62,13 @@ def tests(session: nox.Session) -> None:
             pool.submit(session.run, "coverage", "run", "-m", *one, silent=True)
             for one in (behave, robot)
         ]
-        traced = (*WORKERS, "-m", "not long", "tests/unit", "tests/tidy")
+        # Once here, and not by every worker at the same time: asserts are rewritten and compiled.
+        session.run("pytest", "-qq", "--collect-only", silent=True)
+        traced = (*WORKERS, "-m", "not long", "tests/unit")
         session.run("coverage", "run", "-m", *pytest, *traced, *session.posargs)
-        # Races, kills and journeys cover nothing that others do not; a tracer changes their time.
-        folders = ("tests/unit", "tests/stress", "tests/crash", "tests/hunt_corpus")
-        untraced = (*WORKERS_THAT_WAIT, "-m", "long", *folders)
+        # Races, kills, journeys and what is said of all values cover nothing that others do not;
+        # a tracer changes their time, or doubles it.
+        untraced = (*WORKERS_THAT_WAIT, "-m", "long")
         session.run(*pytest, *untraced, *session.posargs)
     for one in beside:
         session.log(one.result())

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -37,9 +38,18 @@ def can_be_slow() -> bool:
     return shutil.which("cc") is not None and os.uname().sysname == "Linux"
 
 
+def _slept_too_long(seconds: float) -> float:
+    """Return by how much a sleep exceeds what was asked, which differs from machine to machine."""
+    began = time.perf_counter()
+    for _ in range(20):
+        time.sleep(seconds)
+    return (time.perf_counter() - began) / 20 - seconds
+
+
 @contextmanager
 def slower_by(seconds: float) -> Iterator[dict[str, str]]:
     """Give the environment of a program whose every sync takes so much longer, up to a second."""
+    seconds -= _slept_too_long(seconds)
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder) / "late.c", Path(folder) / "late.so"
         source.write_text(_SOURCE)

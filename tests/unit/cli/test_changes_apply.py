@@ -15,7 +15,7 @@ from cleveragents.infrastructure.apply.survey import signature
 from cleveragents.infrastructure.audit import verify_chain
 from cleveragents.infrastructure.changes.user_commits import UserCommits
 from unit.infrastructure.changes.test_plan_apply import die
-from unit.infrastructure.changes.worlds import GIT, PLAN, look, text, world
+from unit.infrastructure.changes.worlds import GIT, PLAN, copied, look, text, world
 
 
 @pytest.fixture(autouse=True)
@@ -24,13 +24,18 @@ def plain_git(monkeypatch):
         monkeypatch.setenv(name, value)
 
 
-@pytest.fixture
-def here(terminal, tmp_path):
-    """A repository with a plan that two actors worked on; commands run from deep inside."""
-    (tmp_path / ".git").rmdir()
-    with world(tmp_path, repository=True) as opened:
+@pytest.fixture(scope="module")
+def template(tmp_path_factory):
+    with world(tmp_path_factory.mktemp("here") / "tree", repository=True) as opened:
         opened.work({"app.txt": text(l3="ann"), "ann.txt": b"ann\n"}, "ann")
         opened.work({"app.txt": text(l3="ann", l10="bob"), "src/two.py": None}, "bob")
+    return opened.root
+
+
+@pytest.fixture
+def here(template, terminal, tmp_path):
+    """A repository with a plan that two actors worked on; commands run from deep inside."""
+    with copied(template, tmp_path) as opened:
         opened.terminal = terminal
         yield opened
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import os
 
+import pytest
+
 from cleveragents.cli import live_view
 from cleveragents.cli.live_view import LiveView, clipped, frame
 from cleveragents.cli.plain_view import JsonView, PlainView
@@ -62,6 +64,7 @@ def test_view_draws_at_most_ten_times_a_second_and_only_what_changed(capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.long
 def test_plan_of_thousands_is_drawn_less_often(capsys):
     view = LiveView(RunModel(ID, nodes(*(f"n{number}" for number in range(1001)))))
     view.tick(0.0)
@@ -106,6 +109,7 @@ def test_colours_are_left_out_where_nobody_wants_them(capsys):
         assert capsys.readouterr().err.startswith(f"\r{expected}")
 
 
+@pytest.mark.long
 def test_thousands_of_nodes_are_told_as_sums_with_what_runs_and_what_failed_last():
     model = RunModel(ID, nodes(*(f"n{number}" for number in range(2500))))
     model.take(begun(), 0.0)

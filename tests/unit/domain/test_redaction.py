@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from cleveragents.domain.redaction import REDACTED, SEARCHED_CHARS_MAX, redact, redact_to
 
+pytestmark = pytest.mark.long
+
 ALNUM = string.ascii_letters + string.digits
 
 

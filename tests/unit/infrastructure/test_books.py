@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import shutil
 
 import pytest
@@ -10,16 +11,14 @@ from cleveragents.domain.changeset import ChangeEntry
 from cleveragents.infrastructure.books import check_books
 from cleveragents.infrastructure.durable_cost_tracker import DurableCostTracker
 from cleveragents.infrastructure.sqlite_errors import SqliteErrorJournal
-from unit.infrastructure.changes.worlds import PLAN, file, text, world
+from unit.infrastructure.changes.worlds import PLAN, copied, file, text, world
 
 
 class Busy:
     """A store in which everything happened: each kind of changeset, an apply, errors, bills."""
 
     def __init__(self, here) -> None:
-        self.here = here
-        self.store = here.store
-        self.repository = here.changes.repository
+        self._look_at(here)
         base = here.begin()
         self.ann = self.attempt({"app.txt": text(l3="ann")}, "ann", base)
         here.changes.trees.merge(self.ann)
@@ -38,6 +37,17 @@ class Busy:
         service = ErrorRecoveryService(journal=SqliteErrorJournal(self.store))
         service.handle(PLAN, ValueError("first"))
         service.handle(PLAN, ValueError("second"))
+
+    def _look_at(self, here) -> None:
+        self.here = here
+        self.store = here.store
+        self.repository = here.changes.repository
+
+    def copied_to(self, here) -> Busy:
+        """The same in a copy of the tree."""
+        other = copy.copy(self)
+        other._look_at(here)
+        return other
 
     def attempt(self, files: dict[str, bytes], actor: str, start: str) -> str:
         """Record and seal what an actor did."""
@@ -73,10 +83,16 @@ class Busy:
         return [f"{one.about} {one.says}" for one in self.books()[name].wrong]
 
 
+@pytest.fixture(scope="module")
+def template(tmp_path_factory):
+    with world(tmp_path_factory.mktemp("busy") / "tree") as here:
+        return Busy(here)
+
+
 @pytest.fixture
-def busy(tmp_path):
-    with world(tmp_path / "tree") as here:
-        yield Busy(here)
+def busy(template, tmp_path):
+    with copied(template.here.root, tmp_path / "tree") as here:
+        yield template.copied_to(here)
 
 
 class TestHonestStore:

@@ -11,6 +11,8 @@ from cleveragents.infrastructure.changes.plan_apply import PlanApply
 from cleveragents.infrastructure.changes.selection import Selection
 from unit.infrastructure.changes.worlds import LINES, PLAN, world
 
+pytestmark = pytest.mark.long
+
 FILES = ("a.txt", "b.txt", "c.txt")
 #: Plans write above, the user below; the line between keeps their places apart.
 PLANS_LAST = 14

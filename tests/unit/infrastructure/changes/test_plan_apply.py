@@ -18,7 +18,7 @@ from cleveragents.infrastructure.changes.selection import Selection
 from cleveragents.infrastructure.store import Store
 from cleveragents.testing import Gate, run_together
 from cleveragents.workspace import PlanChanges
-from unit.infrastructure.changes.worlds import PLAN, file, git, look, text, world
+from unit.infrastructure.changes.worlds import PLAN, copied, file, git, look, text, world
 
 ANN = Selection(actors=("ann",))
 BOB = Selection(actors=("bob",))
@@ -34,12 +34,19 @@ def here(tmp_path):
         yield opened
 
 
+@pytest.fixture(scope="module")
+def template(tmp_path_factory):
+    with world(tmp_path_factory.mktemp("two") / "tree") as here:
+        here.work({"app.txt": text(l3="ann"), "ann.txt": b"ann\n"}, "ann")
+        here.work({"app.txt": text(l3="ann", l10="bob"), "src/two.py": None}, "bob")
+    return here.root
+
+
 @pytest.fixture
-def two(here):
+def two(template, tmp_path):
     """Ann changed line 3 and made a file, then Bob changed line 10 and removed one."""
-    here.work({"app.txt": text(l3="ann"), "ann.txt": b"ann\n"}, "ann")
-    here.work({"app.txt": text(l3="ann", l10="bob"), "src/two.py": None}, "bob")
-    return here
+    with copied(template, tmp_path / "tree") as opened:
+        yield opened
 
 
 def refused(code: str, action, *arguments, **options) -> PlanError:

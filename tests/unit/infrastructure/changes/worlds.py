@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 from contextlib import contextmanager
@@ -147,3 +148,11 @@ def world(root: Path, *, repository: bool = False) -> Iterator[World]:
     with here.store:
         here.changes = PlanChanges(root, here.store)
         yield here
+
+
+@contextmanager
+def copied(template: Path, root: Path) -> Iterator[World]:
+    """Open a copy of a tree that was closed: what many tests begin with is made only once."""
+    shutil.copytree(template, root, symlinks=True, dirs_exist_ok=True)
+    with Store(root / ".cleveragents" / "state.db") as store:
+        yield World(root, store, PlanChanges(root, store))

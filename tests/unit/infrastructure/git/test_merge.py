@@ -323,6 +323,7 @@ def shared():
         yield GitRepository(Path(folder), Path(folder) / "home")
 
 
+@pytest.mark.long
 @settings(max_examples=int(os.environ.get("MERGE_EXAMPLES", "12")))
 @given(world=worlds())
 def test_without_conflicts_every_order_gives_the_same_tree(shared, world):

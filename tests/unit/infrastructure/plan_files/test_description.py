@@ -33,6 +33,7 @@ def test_schema_is_itself_valid():
     Draft202012Validator.check_schema(schema())
 
 
+@pytest.mark.long
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(plans())
 def test_schema_accepts_every_plan(plan):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from cleveragents.domain.plan import Budget, CommandActor, Node, Plan
@@ -7,6 +8,7 @@ from cleveragents.infrastructure.plan_files import dump, parse_plan
 from unit.infrastructure.plan_files.plan_strategies import plans
 
 
+@pytest.mark.long
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(plans())
 def test_what_is_written_reads_back_as_an_equal_plan(plan):

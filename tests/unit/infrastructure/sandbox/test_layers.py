@@ -20,19 +20,9 @@ from cleveragents.infrastructure.sandbox.sandbox import PlanTree
 from cleveragents.infrastructure.sandbox.upper import touched_paths
 from cleveragents.infrastructure.sandbox.workshop import Workshop
 from cleveragents.testing import Gate, run_together
-from sandboxkit import World, expected, file, plant, seen
+from sandboxkit import expected, file, seen
 
 BLOB = Blob(0o100644, "1" * 40)
-
-
-@pytest.fixture
-def world(tmp_path):
-    root = tmp_path / "tree"
-    root.mkdir()
-    plant(root)
-    world = World.open(root)
-    yield world
-    world.store.close()
 
 
 @pytest.fixture

@@ -22,16 +22,6 @@ from sandboxkit import World, expected, file, plant, seen
 
 
 @pytest.fixture
-def world(tmp_path):
-    root = tmp_path / "tree"
-    root.mkdir()
-    plant(root)
-    world = World.open(root)
-    yield world
-    world.store.close()
-
-
-@pytest.fixture
 def manager(world):
     with world.manager() as manager:
         if (why := manager.available()["overlay"]) is not None:

@@ -18,17 +18,7 @@ from cleveragents.infrastructure.sandbox.owner import Owner, this_machine
 from cleveragents.infrastructure.sandbox.process_tree import MARK
 from cleveragents.infrastructure.sandbox.sandbox import SandboxState
 from cleveragents.testing import FrozenClock, Gate, run_together
-from sandboxkit import KINDS, Other, World, expected, file, plant, seen
-
-
-@pytest.fixture
-def world(tmp_path):
-    root = tmp_path / "tree"
-    root.mkdir()
-    plant(root)
-    world = World.open(root)
-    yield world
-    world.store.close()
+from sandboxkit import KINDS, Other, expected, file, seen
 
 
 @pytest.fixture(params=KINDS)
