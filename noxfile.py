@@ -1,4 +1,4 @@
-"""Everything that must hold, run by `nox`: lint, types, tests with coverage, and proofs."""
+"""Everything that must hold, run by `nox`: lint, types, and all tests with their coverage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import nox
 
 nox.needs_version = ">=2025.2.9"
-nox.options.sessions = ["lint", "types", "tests", "proofs", "free_threaded"]
+nox.options.sessions = ["lint", "types", "tests", "free_threaded"]
 nox.options.reuse_existing_virtualenvs = True
 
 PYPROJECT = nox.project.load_toml("pyproject.toml")
@@ -18,6 +18,7 @@ A_TEST_THAT_HANGS = ("--timeout=180", "--timeout-method=thread")
 # Tests wait for disks and processes, kills and journeys more than others: so many fill two cores.
 WORKERS = ("-n", "3", "--dist", "worksteal")
 WORKERS_THAT_WAIT = ("-n", "4", "--dist", "worksteal")
+PROOFS = ("frontrun", "pytest", "-q", "-n", "2", *A_TEST_THAT_HANGS, "tests/proofs")
 FREE_THREADED = next(filter(shutil.which, ("python3.14t", "python3.13t")), None)
 
 
@@ -50,18 +51,15 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run pytest, behave and Robot on the built wheel, and demand their coverage together."""
+    """Run all tests on the built wheel, and demand the coverage of three runners together."""
     install(session, *group("tests"), ".")
     session.run("coverage", "erase")
     pytest = ("pytest", "-q", "--durations=20", *A_TEST_THAT_HANGS)
-    behave = ("behave", "--format=progress", "--no-summary")
-    robot = ("robot", "--outputdir=results", "--console=dotted", "robot")
+    behave = ("coverage", "run", "-m", "behave", "--format=progress", "--no-summary")
+    robot = ("coverage", "run", "-m", "robot", "--outputdir=results", "--console=dotted", "robot")
     with ThreadPoolExecutor(2) as pool:
-        # Both have one process and wait for it; what they say is shown when they have ended.
-        beside = [
-            pool.submit(session.run, "coverage", "run", "-m", *one, silent=True)
-            for one in (behave, robot)
-        ]
+        # Two at a time fill what pytest leaves of two cores; what they say is shown at their end.
+        beside = [pool.submit(session.run, *one, silent=True) for one in (behave, robot, PROOFS)]
         # Once here, and not by every worker at the same time: asserts are rewritten and compiled.
         session.run("pytest", "-qq", "--collect-only", silent=True)
         traced = (*WORKERS, "-m", "not long", "tests/unit")
@@ -80,8 +78,7 @@ def tests(session: nox.Session) -> None:
 def proofs(session: nox.Session) -> None:
     """Explore the interleavings of every pair of calls; the planted bugs must be found."""
     install(session, *group("proofs"), ".")
-    pytest = ("pytest", "-q", "-n", "2", *A_TEST_THAT_HANGS)
-    session.run("frontrun", *pytest, "tests/proofs", *session.posargs)
+    session.run(*PROOFS, *session.posargs)
 
 
 @nox.session(python=FREE_THREADED or False)

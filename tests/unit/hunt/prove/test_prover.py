@@ -40,6 +40,10 @@ def candidate_of(case: Case, module: str) -> Candidate:
 
 @pytest.fixture
 def proven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Finding]:
+    # To look for one that strikes today takes seconds after each proof, and finds it at once.
+    monkeypatch.setattr("cleveragents.hunt.prove.prover._TODAY_S", 0.3)
+    monkeypatch.setattr("cleveragents.hunt.prove.trying._TODAY_S", 0.1)
+
     def run(case: Case, **options: object) -> Finding:
         module = f"hunted_{next(_NUMBERS)}"
         (tmp_path / f"{module}.py").write_text(case.source, encoding="utf-8")
