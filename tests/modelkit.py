@@ -50,9 +50,12 @@ def call_to(server, protocol="chat", text="hello", **options):
 
 
 class FixedServer:
-    """Answers every request with one body; remembers paths, headers and bodies."""
+    """Answers every request with one body; remembers paths, headers and bodies.
 
-    def __init__(self, status, body, kind):
+    With `more` it promises so many bytes that never come, and waits until the client leaves.
+    """
+
+    def __init__(self, status, body, kind, more):
         self.requests = []
         fixed = self
 
@@ -63,9 +66,11 @@ class FixedServer:
                 fixed.requests.append((self.path, dict(self.headers.items()), asked))
                 self.send_response(status)
                 self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(body)))
+                self.send_header("Content-Length", str(len(body) + more))
                 self.end_headers()
                 self.wfile.write(body)
+                if more:
+                    self.rfile.read(1)
 
             def log_message(self, *_):
                 pass
@@ -84,8 +89,8 @@ class FixedServer:
 
 
 @contextmanager
-def fixed(status, body, kind="application/json"):
-    server = FixedServer(status, body.encode(), kind)
+def fixed(status, body, kind="application/json", *, more=0):
+    server = FixedServer(status, body.encode(), kind, more)
     try:
         yield server
     finally:

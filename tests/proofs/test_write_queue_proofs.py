@@ -22,7 +22,7 @@ def queue(
 
 def close_and_drain(subject: WriteQueue[str]) -> list[str]:
     subject.close()
-    return subject.take(10, None)
+    return subject.take(10)
 
 
 def accepted_is_taken(arena: Arena[WriteQueue[str]]) -> bool:
@@ -58,7 +58,7 @@ def test_two_puts_are_both_taken_in_the_order_in_which_they_came():
     prove(
         queue,
         [lambda one: one.put("a"), lambda one: one.put("b")],
-        lambda arena: sorted(arena.subject.take(10, 0)) == ["a", "b"],
+        lambda arena: sorted(arena.subject.take(10)) == ["a", "b"],
     )
 
 
@@ -84,10 +84,14 @@ class Sleepy:
         self.ended.release()
         return answer
 
-    def take(self, count_max: int) -> list[str]:
-        answer = self.queue.take(count_max, None)
+    def take(self) -> list[str]:
+        answer = self.queue.take(1)
         self.ended.release()
         return answer
+
+    def wait(self, count: int) -> list[str]:
+        self.queue.wait(count, None)
+        return self.queue.take(10)
 
     def close(self) -> None:
         self.queue.close()
@@ -111,7 +115,7 @@ def taken_alone(arena: Arena[Sleepy]) -> bool:
 def test_who_waits_for_one_is_woken_by_it_whatever_it_waited_for_before(sleepy):
     prove(
         lambda: sleepy(10),
-        [lambda one: one.queue.take(10, None), lambda one: one.put("a")],
+        [lambda one: one.wait(1), lambda one: one.put("a")],
         taken_alone,
     )
 
@@ -119,7 +123,7 @@ def test_who_waits_for_one_is_woken_by_it_whatever_it_waited_for_before(sleepy):
 def test_a_queue_that_reads_the_number_before_it_has_the_lock_wakes_nobody(sleepy):
     refute(
         lambda: sleepy(10, kind=Deaf),
-        [lambda one: one.queue.take(10, None), lambda one: one.put("a")],
+        [lambda one: one.wait(1), lambda one: one.put("a")],
         taken_alone,
     )
 
@@ -127,7 +131,7 @@ def test_a_queue_that_reads_the_number_before_it_has_the_lock_wakes_nobody(sleep
 def test_those_who_are_expected_are_taken_with_the_first(sleepy):
     prove(
         lambda: sleepy(10, "a"),
-        [lambda one: one.queue.take(10, None, (2, 60.0)), lambda one: one.put("b")],
+        [lambda one: one.wait(2), lambda one: one.put("b")],
         lambda arena: arena.returned[0] == ["a", "b"],
     )
 
@@ -135,9 +139,9 @@ def test_those_who_are_expected_are_taken_with_the_first(sleepy):
 def test_who_waits_for_room_gets_it_when_something_is_taken(sleepy):
     prove(
         lambda: sleepy(1, "a"),
-        [lambda one: one.queue.put("b"), lambda one: one.take(1)],
+        [lambda one: one.queue.put("b"), lambda one: one.take()],
         lambda arena: (
-            arena.returned == {0: True, 1: ["a"]} and arena.subject.queue.take(10, 0) == ["b"]
+            arena.returned == {0: True, 1: ["a"]} and arena.subject.queue.take(10) == ["b"]
         ),
     )
 
@@ -146,10 +150,10 @@ def test_who_waits_is_let_go_when_the_queue_closes(sleepy):
     prove(
         lambda: sleepy(1, "a"),
         [lambda one: one.queue.put("b"), lambda one: one.close()],
-        lambda arena: arena.returned[0] is False and arena.subject.queue.take(10, 0) == ["a"],
+        lambda arena: arena.returned[0] is False and arena.subject.queue.take(10) == ["a"],
     )
     prove(
         lambda: sleepy(1),
-        [lambda one: one.queue.take(1, None), lambda one: one.close()],
+        [lambda one: one.wait(1), lambda one: one.close()],
         lambda arena: arena.returned[0] == [],
     )

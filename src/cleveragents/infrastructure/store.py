@@ -29,8 +29,8 @@ T = TypeVar("T")
 QUEUE_MAX: Final = 10_000
 #: How many writes share one commit at most, so that nobody waits for an endless one.
 GROUP_MAX: Final = 1_000
-#: How long those of the last group may take to come back: half of what its commit took, and at
-#: most so much. One commit for all of them is worth that, and who comes alone never waits.
+#: How long those of the last group have to come back: half of what its commit took, and at most
+#: so much. One commit for all of them is worth that; who comes later, or after one, never waits.
 _LINGER_S_MAX: Final = 0.005
 _BUSY_S: Final = 10.0
 _JOIN_S: Final = 30.0
@@ -100,7 +100,7 @@ class Store:
         self._file = _identity(self._name)
         self._queue: WriteQueue[Ticket[Any]] = WriteQueue(queue_max)
         # Of the writer thread alone, all four: what is kept holds for one version of the file.
-        self._last = (1, 0.0)  # the size of the last group, and how long it is worth waiting for
+        self._last = (1, 0.0)  # the size of the last group, and until when it may come back
         self._syncing = Syncing(self._connection, path)
         self._kept: dict[str, Any] = {}
         self._version: int | None = None
@@ -171,10 +171,11 @@ class Store:
         try:
             while (group := self._next_group()) or self._syncing.due_in_s is not None:
                 if group:
-                    began = time.monotonic()
+                    began_s = time.monotonic()
                     self._commit(group)
-                    worth_s = (time.monotonic() - began) / 2
-                    self._last = len(group), min(worth_s, _LINGER_S_MAX)
+                    ended_s = time.monotonic()
+                    linger_s = min((ended_s - began_s) / 2, _LINGER_S_MAX)
+                    self._last = len(group), ended_s + linger_s
                 else:
                     self._syncing.catch_up()
         finally:
@@ -182,7 +183,12 @@ class Store:
 
     def _next_group(self) -> list[Ticket[Any]]:
         """Return what waits; nothing when the store closes, or when it is time for a sync."""
-        return self._queue.take(GROUP_MAX, self._syncing.due_in_s, self._last)
+        size, until_s = self._last
+        linger_s = until_s - time.monotonic()
+        if size > 1 and linger_s > 0:
+            self._queue.wait(size, linger_s)
+        self._queue.wait(1, self._syncing.due_in_s)
+        return self._queue.take(GROUP_MAX)
 
     def _commit(self, group: list[Ticket[Any]]) -> None:
         """Write a group in one commit; whatever goes wrong, harm as few of them as possible."""

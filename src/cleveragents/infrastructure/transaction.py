@@ -95,12 +95,13 @@ class Transaction:
 
     def _write_events(self) -> None:
         # Together: between two statements every thread that can run wants to, and there are many.
-        rows = self._unwritten
+        rows, written = self._unwritten, 0
         for size in _TOGETHER:
-            while len(rows) >= size:
-                some, rows = rows[:size], rows[size:]
-                self._connection.execute(_insert_events(size), tuple(chain.from_iterable(some)))
-        self._unwritten = rows
+            while len(rows) - written >= size:
+                values = tuple(chain.from_iterable(rows[written : written + size]))
+                self._connection.execute(_insert_events(size), values)
+                written += size
+        self._unwritten = []
 
 
 def chained(previous: bytes, row: tuple[Any, ...]) -> bytes:

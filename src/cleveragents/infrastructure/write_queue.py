@@ -13,7 +13,7 @@ class WriteQueue(Generic[T]):
     """A bounded queue of many callers for one taker, who takes all that waits at once.
 
     What was put is taken once, in its order, also after `close`; what comes later is refused.
-    A full queue makes callers wait. The taker may wait for a number of them: it is woken when so
+    A full queue makes callers wait. The taker waits for a number of them: it is woken when so
     many are there, not by each.
     """
 
@@ -38,18 +38,17 @@ class WriteQueue(Generic[T]):
                 self._arrived.notify()
             return True
 
-    def take(
-        self, count_max: int, timeout_s: float | None, expected: tuple[int, float] = (1, 0.0)
-    ) -> list[T]:
-        """Return what waits, oldest first; nothing when the time is over, or all was taken.
-
-        Where something waits, those who are `expected`, so many of them all in all, have so many
-        seconds to come, too.
-        """
-        count, patience_s = expected
+    def wait(self, count: int, timeout_s: float | None) -> None:
+        """Wait until so many are there, or as many as may be; not when the queue is closed."""
         with self._lock:
-            if self._is_there_locked(1, timeout_s):
-                self._is_there_locked(min(count, self._size_max), patience_s)
+            self._enough = min(count, self._size_max)
+            self._arrived.wait_for(
+                lambda: len(self._waiting) >= self._enough or self._closed, timeout_s
+            )
+
+    def take(self, count_max: int) -> list[T]:
+        """Return what waits, oldest first, without waiting for more."""
+        with self._lock:
             group = [self._waiting.popleft() for _ in range(min(len(self._waiting), count_max))]
             self._room.notify_all()
         return group
@@ -60,9 +59,3 @@ class WriteQueue(Generic[T]):
             self._closed = True
             self._arrived.notify_all()
             self._room.notify_all()
-
-    def _is_there_locked(self, count: int, timeout_s: float | None) -> bool:
-        self._enough = count
-        return self._arrived.wait_for(
-            lambda: len(self._waiting) >= count or self._closed, timeout_s
-        )

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import shutil
 import sqlite3
@@ -10,7 +9,6 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -109,37 +107,61 @@ def test_event_that_cannot_be_written_is_undone_with_its_own_write_alone(path):
             assert verify_chain(connection).holds
 
 
-def test_callers_who_come_back_share_the_next_commit(path, monkeypatch):
+class SlowDisk:
+    """Stands for `time` and for faults: every commit takes two minutes, and nothing else does."""
+
+    def __init__(self):
+        self.now_s = 0.0
+        self.commits = 0
+
+    def monotonic(self):
+        return self.now_s
+
+    def at(self, point):
+        if point == "before-commit":
+            self.now_s += 120
+            self.commits += 1
+
+
+@pytest.fixture
+def slow_disk(monkeypatch):
+    disk = SlowDisk()
     monkeypatch.setattr(store_module, "_LINGER_S_MAX", 60.0)
-    # Every commit takes two minutes, so that a minute of waiting is worth it.
-    slow = SimpleNamespace(monotonic=itertools.count(0, 120).__next__)
-    monkeypatch.setattr(store_module, "time", slow)
-    points: list[str] = []
+    monkeypatch.setattr(store_module, "time", disk)
+    return disk
+
+
+def write_together(store, *writes):
+    """Have writes committed in one group."""
     gate = Gate()
-    with Store(path, fault=points.append) as store:
-        first = store.submit(lambda _: gate.pass_through())
-        gate.wait_for(1)
-        both = [store.submit(append()), store.submit(append())]
-        gate.open()
-        assert [first.result(), *(one.result() for one in both)] == [None, 1, 2]
-        points.clear()
+    first = store.submit(lambda _: gate.pass_through())
+    gate.wait_for(1)
+    tickets = [store.submit(one) for one in writes]
+    gate.open()
+    first.result()
+    return [one.result() for one in tickets]
+
+
+def test_callers_who_come_back_share_the_next_commit(path, slow_disk):
+    with Store(path, fault=slow_disk.at) as store:
+        assert write_together(store, append(), append()) == [1, 2]
+        before = slow_disk.commits
         early = store.submit(append())
         with pytest.raises(StoreError, match="did not answer"):
             early.result(timeout_s=0.05)
         late = store.submit(append())
         assert [early.result(), late.result()] == [3, 4]
-        assert points.count("before-commit") == 1
+        assert slow_disk.commits == before + 1
+
+
+def test_who_comes_after_one_alone_never_waits(path, slow_disk):
+    with Store(path, fault=slow_disk.at) as store:
+        assert [store.write(append()) for _ in range(3)] == [1, 2, 3]
 
 
 def test_caller_whose_neighbours_stay_away_is_answered_all_the_same(path):
-    gate = Gate()
     with Store(path) as store:
-        first = store.submit(lambda _: gate.pass_through())
-        gate.wait_for(1)
-        many = [store.submit(append()) for _ in range(20)]
-        gate.open()
-        first.result()
-        assert [one.result() for one in many] == list(range(1, 21))
+        assert write_together(store, *[append()] * 20) == list(range(1, 21))
         assert store.write(append()) == 21
 
 

@@ -181,11 +181,11 @@ class Desk:
             # One clock for the whole call: pydantic-ai would wind up another for each event.
             async with asyncio.timeout(timeout_s):
                 await _stream(model, ticket)
-        except TimeoutError as error:
-            raise ModelRequestTimeout(model.model_name, timeout_s) from error
-        except ModelConnectionError:
+        except (TimeoutError, ModelConnectionError) as error:
             # If nothing but a farewell was lost, the answer is not asked, and paid for, again.
             if ticket.stream is None or not is_whole(ticket.stream):
+                if isinstance(error, TimeoutError):
+                    raise ModelRequestTimeout(model.model_name, timeout_s) from error
                 raise
         assert ticket.stream is not None
         response = stamp(ticket.stream.get(), ticket.digest)

@@ -21,6 +21,7 @@ from cleveragents.application.services.error_classification import classify
 from cleveragents.domain.error_record import ErrorCategory
 from cleveragents.domain.errors import RequestError, SetupError
 from cleveragents.domain.stop_signal import Stopped, StopSignal
+from cleveragents.domain.usage import Usage
 from cleveragents.providers.model_access import desk
 from cleveragents.providers.model_access.access import access_to
 from cleveragents.providers.model_access.line import Call, CallFailed, ModelLine
@@ -222,6 +223,16 @@ def test_a_call_that_takes_too_long_is_ended_and_its_connection_closed(line, pro
         assert not server.bills[0].whole
     assert isinstance(failed.error, ModelRequestTimeout)
     assert failed.billed == "unknown"
+
+
+def test_a_whole_answer_is_not_thrown_away_because_the_time_ends_before_its_farewell(line):
+    usage = {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4}
+    told = events(chunk({"content": "fine"}), chunk({}, finish="stop", usage=usage))
+    with fixed(200, told.replace("data: [DONE]\n\n", ""), "text/event-stream", more=9) as server:
+        call = call_to(None, model="openai:it", base_url=server.url, timeout_s=0.5)
+        answer = line.request(call)
+    assert answer.response.text == "fine"
+    assert answer.usage == Usage(input_tokens=3, output_tokens=1)
 
 
 @each_protocol
