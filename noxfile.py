@@ -19,6 +19,7 @@ A_TEST_THAT_HANGS = ("--timeout=180", "--timeout-method=thread")
 WORKERS = ("-n", "3", "--dist", "worksteal")
 WORKERS_THAT_WAIT = ("-n", "4", "--dist", "worksteal")
 PROOFS = ("frontrun", "pytest", "-q", "-n", "2", *A_TEST_THAT_HANGS, "tests/proofs")
+WITH_LITELLM = frozenset({"cost", "processes"})
 FREE_THREADED = next(filter(shutil.which, ("python3.14t", "python3.13t")), None)
 
 
@@ -113,7 +114,7 @@ def benchmarks(session: nox.Session) -> None:
     programs = session.posargs or sorted(path.stem for path in Path("benchmarks").glob("[a-z]*.py"))
     install(session, ".[bench]")
     # LiteLLM and pydantic-ai want different versions of one SDK: who needs it comes last.
-    for program in sorted(programs, key=lambda one: one == "cost"):
-        if program == "cost":
+    for program in sorted(programs, key=WITH_LITELLM.__contains__):
+        if program in WITH_LITELLM:
             install(session, ".[bench-litellm]")
         session.run("python", f"benchmarks/{program}.py")

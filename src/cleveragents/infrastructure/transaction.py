@@ -23,7 +23,10 @@ _row_json: Final = json.JSONEncoder(separators=(",", ":"), default=repr).encode
 
 
 class Transaction:
-    """What a write may do: change projections by SQL, and append facts to the chained events."""
+    """What a write may do: change projections by SQL, and append facts to the chained events.
+
+    Events are written together: at the end of the group, or before a statement looks at them.
+    """
 
     def __init__(self, connection: sqlite3.Connection, kept: dict[str, Any] | None = None) -> None:
         self._connection = connection
