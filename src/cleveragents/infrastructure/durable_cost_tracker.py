@@ -258,8 +258,7 @@ class DurableCostTracker(CostTracker):
         day = self._today
         if not day.starts_at <= now < day.ends_at:
             day = self._day_at(now)
-        windows = (day.account.key, day.month.key)
-        return windows if scopes is None else windows + scopes.keys
+        return day.keys if scopes is None else day.keys + scopes.keys
 
     def _adopt(self, reservation: DurableReservation, posted: ledger.Posted) -> None:
         reservation.state = posted.promise.state

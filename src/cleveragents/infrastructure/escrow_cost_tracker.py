@@ -34,12 +34,9 @@ PATIENCE_S: Final = 2.0
 #: How long to look away while another thread moves a reservation or writes bills.
 _MOVING_S: Final = 0.001
 #: How many calls of the size asked for a slice is meant to serve, far from a limit.
-_CALLS: Final = 2_000
+_CALLS: Final = 10_000
 #: And how much it takes at most, in pico-dollars, whatever a call may cost.
 _SLICE_PICO_MAX: Final = 10**15
-
-
-_OPEN, _SETTLED, _CHARGED = State.OPEN, State.SETTLED, Outcome.CHARGED
 
 
 class EscrowCostTracker(DurableCostTracker):
@@ -104,23 +101,9 @@ class EscrowCostTracker(DurableCostTracker):
             return super().settle(reservation, actual, key=key)
         if reservation.tracker is not self:
             raise RequestError("The reservation was made by another tracker, which must settle it")
-        pico = pico_of(actual)
-        source = reservation.source
-        with self._slices_lock:
-            back = reservation.pico - pico
-            here = reservation.state is _OPEN and not reservation.moving and not reservation.twin
-            if here and key is None and back >= 0:
-                reservation.state = _SETTLED
-                reservation.billed = pico
-                source.held -= reservation.pico
-                source.free += back
-                source.owed += pico
-                source.calls += 1
-                source.used = True
-                return _CHARGED
-        return self._settle_slowly(reservation, pico, key)
+        return reservation.settle(actual, key=key)
 
-    def _settle_slowly(self, reservation: SliceReservation, pico: int, key: str | None) -> Outcome:
+    def settle_slowly(self, reservation: SliceReservation, pico: int, key: str | None) -> Outcome:
         """Settle by a key, above the promise, or after the reservation has ended in some way."""
         actual = Money(pico)
         twin = self._twin_of(reservation, make=key is not None)

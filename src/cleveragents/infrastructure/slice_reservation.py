@@ -8,15 +8,18 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
+from cleveragents.domain.money import pico_of
 from cleveragents.infrastructure import slices
 from cleveragents.infrastructure.ledger import Promise
-from cleveragents.providers.reservation import Reservation, State
+from cleveragents.providers.reservation import Outcome, Reservation, State
 
 if TYPE_CHECKING:
+    from cleveragents.domain.money import Amount
     from cleveragents.infrastructure.durable_cost_tracker import DurableReservation
     from cleveragents.infrastructure.escrow_cost_tracker import EscrowCostTracker
 
-_OPEN = State.OPEN
+# Found once: to look a member up costs more than to compare it.
+_OPEN, _SETTLED, _CHARGED = State.OPEN, State.SETTLED, Outcome.CHARGED
 
 
 class Slice:
@@ -47,6 +50,8 @@ class SliceReservation(Reservation):
 
     __slots__ = ("moving", "source", "twin")
 
+    tracker: EscrowCostTracker
+
     def __init__(self, tracker: EscrowCostTracker, pico: int, source: Slice) -> None:
         # As `Reservation` does it, without its call: very many of these are made.
         self.tracker = tracker
@@ -64,6 +69,25 @@ class SliceReservation(Reservation):
     def scopes(self) -> tuple[str, ...]:
         """The keys of every scope the call is charged to, day and month included."""
         return self.source.part.keys
+
+    def settle(self, actual: Amount, *, key: str | None = None) -> Outcome:
+        """Charge what the call really cost, and give back the rest of the promise."""
+        # Nearly all end here; the tracker has the rest, which would cost these a call.
+        pico = pico_of(actual)
+        source = self.source
+        with self.tracker._slices_lock:  # noqa: SLF001  # it guards this reservation, too
+            back = self.pico - pico
+            here = self.state is _OPEN and not self.moving and not self.twin
+            if here and key is None and back >= 0:
+                self.state = _SETTLED
+                self.billed = pico
+                source.held -= self.pico
+                source.free += back
+                source.owed += pico
+                source.calls += 1
+                source.used = True
+                return _CHARGED
+        return self.tracker.settle_slowly(self, pico, key)
 
 
 def charge_slice(reservation: SliceReservation, state: State, more: int) -> int:

@@ -68,12 +68,13 @@ class Account:
 class DayCosts:
     """One calendar day: its account, its month's, and where each set of scopes leads on it."""
 
-    __slots__ = ("account", "both", "ends_at", "month", "routes", "starts_at")
+    __slots__ = ("account", "both", "ends_at", "keys", "month", "routes", "starts_at")
 
     def __init__(self, calendar: CalendarDay, month: Account, limits: Iterable[Limit]) -> None:
         self.account = Account(scope_key("day", calendar.day), limits)
         self.month = month
         self.both: tuple[Account, ...] = (self.account, month)
+        self.keys = (self.account.key, month.key)
         self.starts_at = calendar.starts_at
         self.ends_at = calendar.ends_at
         self.routes: dict[tuple[str, ...], tuple[Account, ...]] = {}
