@@ -15,7 +15,7 @@ from cleveragents.infrastructure.apply.survey import signature
 from cleveragents.infrastructure.audit import verify_chain
 from cleveragents.infrastructure.changes.user_commits import UserCommits
 from unit.infrastructure.changes.test_plan_apply import die
-from unit.infrastructure.changes.worlds import GIT, PLAN, copied, look, text, world
+from unit.infrastructure.changes.worlds import GIT, PLAN, ann_and_bob, copied, look, text, world
 
 
 @pytest.fixture(autouse=True)
@@ -27,8 +27,7 @@ def plain_git(monkeypatch):
 @pytest.fixture(scope="module")
 def template(tmp_path_factory):
     with world(tmp_path_factory.mktemp("here") / "tree", repository=True) as opened:
-        opened.work({"app.txt": text(l3="ann"), "ann.txt": b"ann\n"}, "ann")
-        opened.work({"app.txt": text(l3="ann", l10="bob"), "src/two.py": None}, "bob")
+        ann_and_bob(opened)
     return opened.root
 
 

@@ -29,6 +29,17 @@ def kinds(store: Store) -> list[str]:
         return [row[0] for row in connection.execute("SELECT kind FROM events ORDER BY seq")]
 
 
+def submitted_together(store: Store, *writes):
+    """Have writes taken as one group, after one that changes nothing; return their tickets."""
+    gate = Gate()
+    first = store.submit(lambda _: gate.pass_through())
+    gate.wait_for(1)
+    tickets = [store.submit(one) for one in writes]
+    gate.open()
+    first.result()
+    return tickets
+
+
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / ".cleveragents" / "state.db"
@@ -88,17 +99,11 @@ def test_events_of_one_commit_stand_in_their_order(path, count):
 
 
 def test_event_that_cannot_be_written_is_undone_with_its_own_write_alone(path):
-    gate = Gate()
-
     def nameless(tx):
         return tx.event("broken", {}, at=1, plan="\udc80")
 
     with Store(path) as store:
-        first = store.submit(lambda _: gate.pass_through())
-        gate.wait_for(1)
-        tickets = [store.submit(one) for one in (append("a"), nameless, append("b"))]
-        gate.open()
-        first.result()
+        tickets = submitted_together(store, append("a"), nameless, append("b"))
         assert [tickets[0].result(), tickets[2].result()] == [1, 2]
         with pytest.raises(UnicodeEncodeError):
             tickets[1].result()
@@ -131,20 +136,10 @@ def slow_disk(monkeypatch):
     return disk
 
 
-def write_together(store, *writes):
-    """Have writes committed in one group."""
-    gate = Gate()
-    first = store.submit(lambda _: gate.pass_through())
-    gate.wait_for(1)
-    tickets = [store.submit(one) for one in writes]
-    gate.open()
-    first.result()
-    return [one.result() for one in tickets]
-
-
 def test_callers_who_come_back_share_the_next_commit(path, slow_disk):
     with Store(path, fault=slow_disk.at) as store:
-        assert write_together(store, append(), append()) == [1, 2]
+        both = submitted_together(store, append(), append())
+        assert [one.result() for one in both] == [1, 2]
         before = slow_disk.commits
         early = store.submit(append())
         with pytest.raises(StoreError, match="did not answer"):
@@ -161,7 +156,8 @@ def test_who_comes_after_one_alone_never_waits(path, slow_disk):
 
 def test_caller_whose_neighbours_stay_away_is_answered_all_the_same(path):
     with Store(path) as store:
-        assert write_together(store, *[append()] * 20) == list(range(1, 21))
+        many = submitted_together(store, *[append()] * 20)
+        assert [one.result() for one in many] == list(range(1, 21))
         assert store.write(append()) == 21
 
 

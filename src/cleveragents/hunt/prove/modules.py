@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from importlib.machinery import ModuleSpec
 
-__all__ = ["FreshModule", "UserCode", "forget_strangers", "shared_by_module"]
+__all__ = ["FreshModule", "UserCode", "forget_strangers", "shared_by_module", "shared_with"]
 
 _OURS = str(Path(__file__).parent)
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib")})

@@ -114,6 +114,7 @@ def survey(root: str, before: Survey, now_ns: int, stop: StopSignal, *, files_ma
         folders[name] = folder
         prefix = f"{root}/{name}"
         for file in folder.files:
+            # As `_file_mark`, without a call for each of thousands.
             try:
                 status = lstat(prefix + file)
             except OSError:  # vanished meanwhile

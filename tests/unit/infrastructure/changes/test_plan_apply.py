@@ -18,7 +18,16 @@ from cleveragents.infrastructure.changes.selection import Selection
 from cleveragents.infrastructure.store import Store
 from cleveragents.testing import Gate, run_together
 from cleveragents.workspace import PlanChanges
-from unit.infrastructure.changes.worlds import PLAN, copied, file, git, look, text, world
+from unit.infrastructure.changes.worlds import (
+    PLAN,
+    ann_and_bob,
+    copied,
+    file,
+    git,
+    look,
+    text,
+    world,
+)
 
 ANN = Selection(actors=("ann",))
 BOB = Selection(actors=("bob",))
@@ -37,14 +46,13 @@ def here(tmp_path):
 @pytest.fixture(scope="module")
 def template(tmp_path_factory):
     with world(tmp_path_factory.mktemp("two") / "tree") as here:
-        here.work({"app.txt": text(l3="ann"), "ann.txt": b"ann\n"}, "ann")
-        here.work({"app.txt": text(l3="ann", l10="bob"), "src/two.py": None}, "bob")
+        ann_and_bob(here)
     return here.root
 
 
 @pytest.fixture
 def two(template, tmp_path):
-    """Ann changed line 3 and made a file, then Bob changed line 10 and removed one."""
+    """A plan that Ann and Bob worked on."""
     with copied(template, tmp_path / "tree") as opened:
         yield opened
 

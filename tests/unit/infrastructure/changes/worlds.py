@@ -150,6 +150,12 @@ def world(root: Path, *, repository: bool = False) -> Iterator[World]:
         yield here
 
 
+def ann_and_bob(here: World) -> None:
+    """Let Ann change line 3 and make a file, then Bob change line 10 and remove one."""
+    here.work({"app.txt": text(l3="ann"), "ann.txt": b"ann\n"}, "ann")
+    here.work({"app.txt": text(l3="ann", l10="bob"), "src/two.py": None}, "bob")
+
+
 @contextmanager
 def copied(template: Path, root: Path) -> Iterator[World]:
     """Open a copy of a tree that was closed: what many tests begin with is made only once."""
